@@ -1,0 +1,41 @@
+# Each target sets up what it needs in .venv: Python 3.11+ with venv and make are enough.
+PYTHON ?= python3
+VENV := .venv
+PY := $(VENV)/bin/python
+READY := $(VENV)/.ready
+DEV := $(VENV)/.dev
+
+.PHONY: demo test lint test-all bench clean
+
+demo: $(READY)  ## run the main job on the bundled turns and say where the report lies
+	$(VENV)/bin/turncap demo --out build/demo
+
+test: $(DEV)  ## the quick tests: no network, no browser, no Go
+	$(PY) -m pytest
+
+lint: $(DEV)  ## ruff, and mypy strict over code and tests
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+test-all: $(DEV)  ## lint, test and every heavier stage, each with its own time limit
+	$(PY) tools/stages.py
+
+bench: $(DEV)  ## measure, in one run, what docs/bench.md says
+	$(PY) -m tools.bench
+
+$(VENV)/bin/python:
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turncap needs Python 3.11 or newer: make PYTHON=python3.12")'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install -q --upgrade 'pip>=25.1'
+
+$(READY): pyproject.toml | $(VENV)/bin/python
+	$(PY) -m pip install -q -e '.[fast,otlp,analytics]'
+	@touch $@
+
+$(DEV): pyproject.toml | $(VENV)/bin/python
+	$(PY) -m pip install -q -e '.[fast,otlp,analytics]' --group dev
+	@touch $(READY) $@
+
+clean:
+	rm -rf $(VENV) build dist .mypy_cache .ruff_cache .pytest_cache .hypothesis

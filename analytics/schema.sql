@@ -1,0 +1,148 @@
+-- The one description of the data. Times are nanoseconds since 1970 as BIGINT, ids are text,
+-- unknown is NULL and never 0 or -1. Call numbers start at 1, keys and results at 0.
+
+CREATE TABLE meta (name TEXT PRIMARY KEY, value TEXT NOT NULL);  -- application = turncap, schema_version
+
+-- One row a turn: what started, what ended, or both.
+CREATE TABLE turns (
+    turn_id TEXT PRIMARY KEY,
+    guard_id TEXT,              -- NULL where no guard ran (dialects, transcripts)
+    seq BIGINT,                 -- 1, 2, 3 … per guard: a gap is a turn lost whole
+    cluster_id TEXT,            -- keyed digest of user or installation
+    session_id TEXT,
+    conversation_id TEXT,
+    parent_id TEXT,
+    resumed_from TEXT,
+    continues TEXT,
+    agent TEXT,
+    model TEXT,
+    mode TEXT,                  -- enforce, shadow; NULL without a guard
+    policy_hash TEXT,           -- of policies
+    guard_version TEXT,
+    schema_version INTEGER,
+    dialect TEXT NOT NULL,      -- turncap, genai, openinference, claude-code, …
+    grade TEXT NOT NULL,        -- exact, no-results, names-only, spans-only
+    length_limited BOOLEAN NOT NULL,
+    sample TEXT,                -- the data set's own word for its limit
+    started_at BIGINT,
+    ended_at BIGINT,
+    has_started BOOLEAN NOT NULL,
+    has_ended BOOLEAN NOT NULL,
+    outcome TEXT,               -- completed, halted, errored, aborted; NULL while open
+    task_outcome TEXT,          -- the source's own word, by the label that decides
+    calls BIGINT,               -- numbered calls, as the turn's end says
+    total BIGINT,
+    refused BIGINT,
+    ran BIGINT,
+    settled BIGINT,
+    errors BIGINT,
+    distinct_keys BIGINT,
+    max_repeat BIGINT,
+    name_streak_max BIGINT,
+    halted_call BIGINT,         -- number of the call of the first enforced halt
+    threshold TEXT,             -- of that halt
+    would_halt_call BIGINT,     -- number of the call of the first halt in any mode
+    would_halt_threshold TEXT,
+    explored BOOLEAN,
+    holdout_rate DOUBLE,
+    extended BOOLEAN NOT NULL,  -- a person lifted the halt
+    batches BIGINT,
+    retries BIGINT,
+    keys_forgotten BIGINT,
+    chunks_sent BIGINT,
+    chunks_seen BIGINT NOT NULL,
+    least_calls BIGINT NOT NULL,  -- what is known to have been called, whatever was lost
+    duration_ms DOUBLE
+);
+
+-- One row a numbered call, from chunks, spans or transcripts.
+CREATE TABLE calls (
+    turn_id TEXT NOT NULL,
+    n BIGINT NOT NULL,
+    epoch BIGINT NOT NULL,      -- 0, and one more after each retry
+    batch BIGINT,
+    key BIGINT,                 -- NULL where the arguments are unknown
+    result BIGINT,              -- numbers (key, result id) pairs; NULL until settled
+    tool TEXT,
+    tool_class TEXT,
+    mutating BOOLEAN,
+    error BOOLEAN,
+    offset_ms BIGINT,
+    refused BOOLEAN NOT NULL,
+    settled_after BIGINT,       -- calls admitted when it settled
+    settled_order BIGINT,       -- 0, 1, 2 … in the order in which the turn's calls settled
+    PRIMARY KEY (turn_id, n)
+);
+
+-- One row a retry: calls numbered up to at_call came before it; the total went back to total.
+CREATE TABLE retries (
+    turn_id TEXT NOT NULL, epoch BIGINT NOT NULL, at_call BIGINT NOT NULL, total BIGINT NOT NULL,
+    PRIMARY KEY (turn_id, epoch)
+);
+
+-- One row a milestone of the signal `repeat`: the call at which some key reached k in that epoch.
+CREATE TABLE milestones (
+    turn_id TEXT NOT NULL, epoch BIGINT NOT NULL, k BIGINT NOT NULL, call BIGINT NOT NULL,
+    batch_first_call BIGINT,
+    PRIMARY KEY (turn_id, epoch, k)
+);
+
+-- One row a turn and candidate policy judged beside the one in force.
+CREATE TABLE candidates (
+    turn_id TEXT NOT NULL, policy_hash TEXT NOT NULL, halt_call BIGINT,
+    PRIMARY KEY (turn_id, policy_hash)
+);
+
+-- One row a policy: what its hash stands for.
+CREATE TABLE policies (
+    policy_hash TEXT PRIMARY KEY, kind TEXT NOT NULL, signal TEXT, soft_cap BIGINT, stuck_at BIGINT,
+    backstop BIGINT, hard_cap BIGINT, text TEXT
+);
+
+-- Many rows a turn: ground truth by whom. NULL is unknown.
+CREATE TABLE labels (
+    label_id TEXT NOT NULL, turn_id TEXT NOT NULL, labelled_at BIGINT, stuck BOOLEAN, productive BOOLEAN,
+    kind TEXT, task_outcome TEXT, by TEXT NOT NULL, judge_version TEXT, stratum TEXT, probability DOUBLE,
+    PRIMARY KEY (turn_id, label_id)
+);
+
+-- The planned sample of turns to label, with the probability by which each was drawn.
+CREATE TABLE label_plan (
+    turn_id TEXT PRIMARY KEY, stratum TEXT NOT NULL, probability DOUBLE NOT NULL, planned_at BIGINT NOT NULL,
+    priority DOUBLE NOT NULL, second_reader BOOLEAN NOT NULL
+);
+
+-- One row a look at a question in a week, written once.
+CREATE TABLE looks (
+    week TEXT NOT NULL, question TEXT NOT NULL, scope TEXT NOT NULL, look INTEGER NOT NULL, level DOUBLE NOT NULL,
+    looked_at BIGINT NOT NULL, verdict TEXT NOT NULL, estimate DOUBLE, low DOUBLE, high DOUBLE,
+    PRIMARY KEY (week, question, scope)
+);
+
+-- One row a (would-be) halt: event turncap.loop_detected.
+CREATE TABLE loop_events (
+    event_id TEXT PRIMARY KEY, turn_id TEXT NOT NULL, at BIGINT, threshold TEXT NOT NULL, mode TEXT,
+    enforced BOOLEAN NOT NULL, explored BOOLEAN, holdout_rate DOUBLE, call_number BIGINT, total BIGINT,
+    signal TEXT, level BIGINT, "limit" BIGINT, repeat_count BIGINT, repeat_tool TEXT, repeat_digest TEXT,
+    repeat_first_call BIGINT, repeat_last_call BIGINT, distinct_keys BIGINT, name_streak_max BIGINT,
+    level_repeat BIGINT, level_recent_repeat BIGINT, level_novelty_repeat BIGINT,
+    level_same_result_repeat BIGINT, level_no_progress BIGINT, also TEXT[]
+);
+
+-- The last value of each cumulative counter (summed for delta ones), to reconcile with events.
+CREATE TABLE counters (
+    resource TEXT NOT NULL, metric TEXT NOT NULL, attributes TEXT NOT NULL, started_at BIGINT NOT NULL,
+    at BIGINT NOT NULL, value DOUBLE NOT NULL,
+    PRIMARY KEY (resource, metric, attributes, started_at)
+);
+
+-- The ledger: what has been read of which content.
+CREATE TABLE files (
+    fingerprint TEXT PRIMARY KEY, path TEXT NOT NULL, size BIGINT NOT NULL, "offset" BIGINT NOT NULL,
+    digest TEXT NOT NULL, lines BIGINT NOT NULL, records BIGINT NOT NULL, loaded_at BIGINT NOT NULL
+);
+
+-- What could not be read, and why.
+CREATE TABLE rejects (
+    path TEXT NOT NULL, line BIGINT, "offset" BIGINT, reason TEXT NOT NULL, loaded_at BIGINT NOT NULL
+);

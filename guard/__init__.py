@@ -1,0 +1,1 @@
+"""An adaptive per-turn tool-call cap for LLM agents, instrumented with OpenTelemetry."""

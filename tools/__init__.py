@@ -1,0 +1,1 @@
+"""Programs for people who work on turncap; not part of the distribution."""
