@@ -102,7 +102,7 @@ CREATE TABLE policies (
 -- Many rows a turn: ground truth by whom. NULL is unknown.
 CREATE TABLE labels (
     label_id TEXT NOT NULL, turn_id TEXT NOT NULL, labelled_at BIGINT, stuck BOOLEAN, productive BOOLEAN,
-    kind TEXT, task_outcome TEXT, by TEXT NOT NULL, judge_version TEXT, stratum TEXT, probability DOUBLE,
+    kind TEXT, task_outcome TEXT, "by" TEXT NOT NULL, judge_version TEXT, stratum TEXT, probability DOUBLE,
     PRIMARY KEY (turn_id, label_id)
 );
 
@@ -121,7 +121,7 @@ CREATE TABLE looks (
 
 -- One row a (would-be) halt: event turncap.loop_detected.
 CREATE TABLE loop_events (
-    event_id TEXT PRIMARY KEY, turn_id TEXT NOT NULL, at BIGINT, threshold TEXT NOT NULL, mode TEXT,
+    event_id TEXT PRIMARY KEY, turn_id TEXT NOT NULL, "at" BIGINT, threshold TEXT NOT NULL, mode TEXT,
     enforced BOOLEAN NOT NULL, explored BOOLEAN, holdout_rate DOUBLE, call_number BIGINT, total BIGINT,
     signal TEXT, level BIGINT, "limit" BIGINT, repeat_count BIGINT, repeat_tool TEXT, repeat_digest TEXT,
     repeat_first_call BIGINT, repeat_last_call BIGINT, distinct_keys BIGINT, name_streak_max BIGINT,
@@ -132,7 +132,7 @@ CREATE TABLE loop_events (
 -- The last value of each cumulative counter (summed for delta ones), to reconcile with events.
 CREATE TABLE counters (
     resource TEXT NOT NULL, metric TEXT NOT NULL, attributes TEXT NOT NULL, started_at BIGINT NOT NULL,
-    at BIGINT NOT NULL, value DOUBLE NOT NULL,
+    "at" BIGINT NOT NULL, value DOUBLE NOT NULL,
     PRIMARY KEY (resource, metric, attributes, started_at)
 );
 
