@@ -1,0 +1,310 @@
+"""(tool, arguments) -> key, and result -> result id.
+
+A key is the tool's name and the canonical JSON of the arguments, hashed: object keys sorted at every
+depth, arrays in order, no text normalised. Equal JSON values give equal keys: 1 and 1.0 are one number,
+1, true and "1" are three values. What is no JSON gets a stable tagged form. Plain arguments are written
+by orjson where it is installed, else by json, everything else by `_Writer`; all three give the same bytes.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence, Set
+from dataclasses import fields, is_dataclass
+from datetime import date, datetime, time, timedelta
+from decimal import Decimal
+from enum import Enum
+from hashlib import blake2b
+from itertools import count
+from json.encoder import encode_basestring
+from pathlib import PurePath
+from typing import Any, cast
+from uuid import UUID
+
+try:
+    import orjson
+
+    HAS_ORJSON = True
+except ImportError:
+    HAS_ORJSON = False
+
+DEEPEST = 1_000  # levels of nesting; deeper arguments get a key of their own
+LARGEST = 1_000_000  # values and containers in one call's arguments; more get a key of their own
+PLAIN_DEPTH = 200  # what both json and orjson write without refusing
+MASKED_CHARACTERS = 1 << 18  # of a result, from its beginning; what follows is compared as it is
+
+_SCALARS = frozenset({str, int, bool, type(None)})
+_ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False)
+
+# What is volatile in a result: it changes from one run to the next although nothing happened.
+_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+_VOLATILE = re.compile(
+    rf"""\b(?:
+    \d{{4}}[-/]\d{{2}}[-/]\d{{2}} (?:[T\x20]\d{{2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?)?
+    (?:\x20?(?:Z\b|[+-]\d{{2}}:?\d{{2}}\b))?
+  | (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\x20+(?:\d{{1,2}}\x20+)?{_MONTH}\b(?:\x20+\d{{1,4}}\b){{0,2}}
+  | {_MONTH}\x20{{1,2}}\d{{1,2}}\b(?=,?\x20\d)
+  | \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:[.,]\d+)?\b
+  | 1[4-9]\d{{8}}(?:\.\d+|\d{{3}}|\d{{6}}|\d{{9}})?\b  # seconds … nanoseconds since 1970
+  | (?:\d+h\x20?)?\d+m\x20?\d+(?:\.\d+)?s\b
+  | \d+(?:\.\d+)?\x20?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b
+  | (?i:pid|process)[\x20:=\#]{{1,2}}\d+\b
+  | (?<=[A-Za-z])\[\d+\](?=:)  # program[pid]:
+  | 0x[0-9a-fA-F]+\b
+  | [0-9a-fA-F]{{8}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{12}}\b
+  | (?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{{7,64}}\b
+  | (?=[A-F]*\d)(?=\d*[A-F])[0-9A-F]{{7,64}}\b
+    )""",
+    re.VERBOSE,
+)
+_alone = count()  # makes a key that no other call has
+
+
+class KeyFailure(Exception):  # noqa: N818 - it never leaves this package
+    """The arguments could not be written; `key` is one that no other call has."""
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.key = blake2b(
+            f"{name}\0{next(_alone)}".encode("utf-8", "surrogatepass"), digest_size=16, person=b"alone"
+        ).digest()
+        super().__init__(reason)
+
+
+def call_key(name: str, args: Any = None) -> bytes:
+    """The key of a call, 16 bytes. None as arguments is an empty object.
+
+    Raises:
+        KeyFailure: a cycle, more than 1,000 levels, more than 1,000,000 values, or a value whose
+            conversion fails. It carries a key of its own, so that such a call is never a repeat.
+    """
+    text = b"{}" if args is None else canonical(name, args)
+    try:
+        head = name.encode()
+    except UnicodeEncodeError:
+        head = name.encode("utf-8", "surrogatepass")
+    return blake2b(head + b"\0" + text, digest_size=16).digest()
+
+
+def canonical(name: str, args: Any) -> bytes:
+    """The canonical JSON of `args`.
+
+    Raises:
+        KeyFailure: as `call_key`.
+    """
+    if type(args) is dict:
+        for key, value in args.items():
+            if type(key) is not str or type(value) not in _SCALARS:
+                break
+        else:
+            fast = _plain(args)
+            if fast is not None:
+                return fast
+    try:
+        if _is_plain(args):
+            fast = _plain(args)
+            if fast is not None:
+                return fast
+        return _Writer().write(args)
+    except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
+        raise KeyFailure(name, f"{type(error).__name__} while writing the arguments of {name!r}") from None
+
+
+def result_id(result: Any, *, error: bool = False, mask: Callable[[str], str] | None = None) -> bytes:
+    """The identity of what a call returned (of its error where `error`), 16 bytes.
+
+    Text is masked by `mask` (default: `masked`) first. What is no text is written as canonical JSON.
+
+    Raises:
+        KeyFailure: the result cannot be written; it carries an id that no other result has.
+    """
+    try:
+        if isinstance(result, str):
+            text = result
+        elif isinstance(result, BaseException):
+            text = f"{type(result).__name__}: {result}"
+        elif isinstance(result, bytes | bytearray):
+            text = result.decode("utf-8", "backslashreplace")
+        else:
+            text = canonical("result", result).decode("utf-8", "surrogatepass")
+        text = (masked if mask is None else mask)(text)
+        data = text.encode("utf-8", "surrogatepass")
+    except KeyFailure:
+        raise
+    except Exception as failure:  # noqa: BLE001 - foreign code runs here
+        raise KeyFailure("result", f"{type(failure).__name__} while reading a result") from None
+    return blake2b(data, digest_size=16, person=b"error" if error else b"result").digest()
+
+
+def masked(text: str) -> str:
+    """`text` without timestamps, dates, durations, process ids and hexadecimal ids; other digits stay.
+
+    Only the first 262,144 characters are masked, so that no result takes unbounded time.
+    """
+    if len(text) > MASKED_CHARACTERS:
+        return _VOLATILE.sub("~", text[:MASKED_CHARACTERS]) + text[MASKED_CHARACTERS:]
+    return _VOLATILE.sub("~", text)
+
+
+def plain_by_json(value: Any) -> bytes | None:
+    """Canonical JSON of a plain value by the standard library, or None where it refuses."""
+    try:
+        return _ENCODER.encode(value).encode()
+    except (ValueError, RecursionError):  # a lone surrogate, an enormous integer, a deep stack
+        return None
+
+
+def plain_by_orjson(value: Any) -> bytes | None:
+    """Canonical JSON of a plain value by orjson, or None where it refuses."""
+    try:
+        return orjson.dumps(value, None, orjson.OPT_SORT_KEYS)
+    except TypeError:  # a lone surrogate, or an integer past 64 bits
+        return None
+
+
+_plain = plain_by_orjson if HAS_ORJSON else plain_by_json
+
+
+def _is_plain(value: Any) -> bool:
+    """Whether both libraries write `value` and write it alike: exact JSON types, no float, not deep.
+
+    Raises:
+        ValueError: there are more than `LARGEST` values, as in a structure that holds one part many times.
+    """
+    level: list[Any] = [value]
+    seen = 0
+    for _ in range(PLAIN_DEPTH):
+        deeper: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind in _SCALARS:
+                continue
+            if kind is dict:
+                for key in item:
+                    if type(key) is not str:
+                        return False
+                deeper.extend(item.values())
+            elif kind is list or kind is tuple:
+                deeper.extend(item)
+            else:
+                return False
+        if not deeper:
+            return True
+        seen += len(deeper)
+        if seen > LARGEST:
+            raise ValueError("too many values")
+        level = deeper
+    return False
+
+
+class _Writer:
+    """Writes any Python value as canonical JSON, without recursion."""
+
+    def __init__(self) -> None:
+        self.values = 0
+
+    def write(self, value: Any) -> bytes:
+        """The bytes.
+
+        Raises:
+            ValueError: it is too deep, too large or holds itself.
+        """
+        pieces: list[str] = []
+        # A stack of what is still to be written: ready text, or (value, depth).
+        stack: list[str | tuple[Any, int]] = [(value, 0)]
+        while stack:
+            top = stack.pop()
+            if isinstance(top, str):
+                pieces.append(top)
+                continue
+            item, depth = top
+            self.values += 1
+            if depth > DEEPEST or self.values > LARGEST:
+                raise ValueError("too deep or too large")
+            text = _scalar(item)
+            if text is not None:
+                pieces.append(text)
+                continue
+            parts = self.parts(item)
+            if isinstance(parts, dict):
+                stack.append("}")
+                entries = sorted(parts.items(), reverse=True)
+                for position, (key, child) in enumerate(entries, start=1):
+                    stack.append((child, depth + 1))
+                    stack.append(("" if position == len(entries) else ",") + encode_basestring(key) + ":")
+                stack.append("{")
+            else:
+                stack.append("]")
+                for position in range(len(parts) - 1, -1, -1):
+                    stack.append((parts[position], depth + 1))
+                    if position:
+                        stack.append(",")
+                stack.append("[")
+        return "".join(pieces).encode("utf-8", "surrogatepass")
+
+    def parts(self, value: Any) -> dict[str, Any] | list[Any] | tuple[Any, ...]:
+        """What a value with parts is made of: JSON's own as they are, all else tagged with its type."""
+        if isinstance(value, Mapping):
+            return self.named(value)
+        if isinstance(value, list | tuple):
+            return value
+        kind = type(value)
+        tag = f"\0{kind.__module__}.{kind.__qualname__}"
+        if isinstance(value, Enum):
+            return {tag: value.value}
+        if isinstance(value, bytes | bytearray | memoryview):
+            return {tag: bytes(value).hex()}
+        if isinstance(value, Set):
+            return {tag: sorted(self.write(item).hex() for item in value)}
+        if isinstance(value, Decimal | date | datetime | time | timedelta | UUID | PurePath | complex):
+            return {tag: str(value)}
+        if is_dataclass(value) and not isinstance(value, type):
+            return {tag: {field.name: getattr(value, field.name) for field in fields(value)}}
+        if isinstance(value, type):
+            return {tag: f"{value.__module__}.{value.__qualname__}"}
+        dump = getattr(value, "model_dump", None)  # Pydantic models, without importing them
+        if callable(dump):
+            return {tag: dump()}
+        if isinstance(value, Sequence):
+            return {tag: list(value)}
+        if cast(Any, kind).__repr__ is not object.__repr__:
+            return {tag: repr(value)}
+        if hasattr(value, "__dict__"):
+            return {tag: dict(vars(value))}
+        raise ValueError("a value with no form of its own")
+
+    def named(self, value: Mapping[Any, Any]) -> dict[str, Any]:
+        """A mapping with text as keys: other keys are tagged, so that 1 and "1" stay apart."""
+        named: dict[str, Any] = {}
+        for key in value:
+            if not isinstance(key, str):
+                name = "\0key:" + self.write(key).decode("utf-8", "surrogatepass")
+            else:
+                name = str.__str__(key)
+            named[name] = value[key]
+        return named
+
+
+def _scalar(value: Any) -> str | None:
+    """JSON of a scalar; None for what has parts."""
+    if value is None:
+        return "null"
+    if value is True:
+        return "true"
+    if value is False:
+        return "false"
+    if isinstance(value, str):
+        return encode_basestring(str.__str__(value))
+    if isinstance(value, int):
+        return _integer(int(value))
+    if isinstance(value, float):
+        number = float(value)
+        if number != number or number in (float("inf"), float("-inf")):
+            return "null"
+        return _integer(int(number)) if number.is_integer() else repr(number)
+    return None
+
+
+def _integer(value: int) -> str:
+    # Python refuses to write very long decimals; a float is never longer than 1,024 bits.
+    return str(value) if value.bit_length() <= 4096 else encode_basestring(f"\0int:{value:x}")
