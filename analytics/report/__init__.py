@@ -1,1 +1,0 @@
-"""The weekly report: `build` makes one WeeklyReport value of a database, `render` writes it three ways."""
