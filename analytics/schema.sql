@@ -146,3 +146,21 @@ CREATE TABLE files (
 CREATE TABLE rejects (
     path TEXT NOT NULL, line BIGINT, "offset" BIGINT, reason TEXT NOT NULL, loaded_at BIGINT NOT NULL
 );
+
+-- One row a labelled turn: what its labels decide, field by field. The reader comes first (human, user,
+-- judge, import), then the latest; a label that says nothing of a field has no voice in it.
+CREATE VIEW truth AS
+WITH said AS (
+    SELECT *,
+        CASE WHEN kind IN ('rerun', 'poll', 'burst') OR NOT stuck THEN FALSE
+             WHEN stuck OR kind = 'stuck' THEN TRUE END AS is_stuck,
+        (list_position(['import', 'judge', 'user', 'human'], "by"), coalesce(labelled_at, 0), label_id) AS voice
+    FROM labels
+)
+SELECT turn_id,
+    arg_max(is_stuck, voice) FILTER (is_stuck IS NOT NULL) AS stuck,
+    arg_max(productive, voice) FILTER (productive IS NOT NULL) AS productive,
+    arg_max(kind, voice) FILTER (kind IS NOT NULL) AS kind,
+    arg_max(task_outcome, voice) FILTER (task_outcome IS NOT NULL) AS task_outcome,
+    count(DISTINCT is_stuck) > 1 OR count(DISTINCT productive) > 1 AS disagreement
+FROM said GROUP BY turn_id;

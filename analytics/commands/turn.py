@@ -1,0 +1,29 @@
+"""`turncap turn`: one turn on the terminal."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from analytics.database import open_database
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument("turn", metavar="ID", help="the turn's id, or enough of its beginning")
+    parser.add_argument(
+        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Print the turn's strip, repeats and halts."""
+    from analytics.report.terminal import show_turn
+    from analytics.report.turn import build_turn, find_turn
+
+    with open_database(args.db) as connection:
+        turn = build_turn(connection, find_turn(connection, args.turn))
+    print(show_turn(turn, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ), end="")
+    return 0

@@ -1,0 +1,125 @@
+"""One turn as text: colours on a terminal, the same letters without them elsewhere."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Sequence
+
+from analytics.report.turn import Call, TurnView
+from analytics.report.words import UNKNOWN, number
+
+LETTERS = string.ascii_uppercase + string.ascii_lowercase
+ROW = 50  # cells a line; with the ruler this fits 80 columns
+# 256-colour codes that differ in lightness too, for eyes that do not tell hues apart.
+COLOURS = (208, 39, 35, 227, 175, 25, 167, 250)
+
+
+def letter(rank: int | None) -> str:
+    """How a call is written: a letter for each repeated key, a dot for one made once."""
+    if rank is None:
+        return "·"
+    return LETTERS[rank] if rank < len(LETTERS) else "+"
+
+
+def show_turn(turn: TurnView, *, colour: bool) -> str:
+    """The strip, the repeats and the halts of one turn."""
+    lines = [f"turn {turn.turn_id}", *_facts(turn), ""]
+    if turn.calls:
+        lines += [*_strip(turn, colour=colour), ""]
+        lines.append("A letter is one call made more than once, a dot a call made once.")
+        lines.append("Below it: x failed, w changes files or state, ^ the call that halts, r refused.")
+        lines += ["", *_repeats(turn, colour=colour)]
+    else:
+        lines.append("No call of this turn was loaded: only its end is known.")
+    return "\n".join([*lines, "", *_halts(turn)]) + "\n"
+
+
+def _facts(turn: TurnView) -> list[str]:
+    seconds = None if turn.duration_ms is None else round(turn.duration_ms / 1000)
+    label = {True: "stuck", False: "not stuck", None: "no label"}[turn.stuck]
+    facts = {
+        "agent": turn.agent or UNKNOWN,
+        "model": turn.model or UNKNOWN,
+        "calls": number(turn.total_calls),
+        "took": UNKNOWN if seconds is None else f"{number(seconds)} s",
+        "outcome": turn.outcome or "open",
+        "task": turn.task_outcome or UNKNOWN,
+        "label": f"{label} ({turn.kind})" if turn.kind else label,
+        "mode": turn.mode or "no guard",
+        "data": turn.grade,
+    }
+    return [f"  {name:<8}{value}" for name, value in facts.items()]
+
+
+def _strip(turn: TurnView, *, colour: bool) -> list[str]:
+    halting = {halt.call_number for halt in turn.halts}
+    lines = []
+    for start in range(0, len(turn.calls), ROW):
+        row = turn.calls[start : start + ROW]
+        lines.append(f"{row[0].n:>6}  " + "".join(_cell(call, colour=colour) for call in row))
+        marks = "".join(_mark(call, call.n in halting) for call in row).rstrip()
+        if marks:
+            lines.append(" " * 8 + marks)
+    return lines
+
+
+def _cell(call: Call, *, colour: bool) -> str:
+    text = letter(call.rank)
+    if not colour:
+        return text
+    return f"\x1b[2m{text}\x1b[0m" if call.rank is None else _painted(text, call.rank)
+
+
+def _painted(text: str, rank: int) -> str:
+    return f"\x1b[1;38;5;{COLOURS[rank % len(COLOURS)]}m{text}\x1b[0m"
+
+
+def _mark(call: Call, halting: bool) -> str:
+    if halting:
+        return "^"
+    if call.refused:
+        return "r"
+    if call.error:
+        return "x"
+    return "w" if call.mutating else " "
+
+
+def _repeats(turn: TurnView, *, colour: bool) -> list[str]:
+    if not turn.repeats:
+        return ["No call was made twice."]
+    rows: list[Sequence[str]] = [("", "tool", "times", "first", "last", "results", "failed")]
+    for one in turn.repeats[:10]:
+        rows.append(
+            (
+                letter(one.rank), one.tool or UNKNOWN, number(one.times), number(one.first_call),
+                number(one.last_call), number(one.results), number(one.errors),
+            )
+        )  # fmt: skip
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    lines = []
+    for index, row in enumerate(rows):
+        cells = [
+            text.ljust(width) if column < 2 else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ]
+        if colour and index:
+            cells[0] = _painted(cells[0], index - 1)
+        lines.append(("  " + "  ".join(cells)).rstrip())
+    if len(turn.repeats) > 10:
+        lines.append(f"  and {len(turn.repeats) - 10} more that repeat")
+    return lines
+
+
+def _halts(turn: TurnView) -> list[str]:
+    if not turn.halts:
+        return ["No threshold was reached."]
+    lines = []
+    for halt in turn.halts:
+        what = "Halted" if halt.enforced else "Would have been halted"
+        if halt.explored:
+            what = "Let run on as part of the holdout; would have been halted"
+        numbers = f"limit {number(halt.limit)}"
+        if halt.threshold == "soft-stuck":
+            numbers = f"past the soft cap of {number(halt.limit)} with a level of {number(halt.level)}"
+        lines.append(f"{what} at call {number(halt.call_number)}: {halt.threshold}, {numbers}.")
+    return lines

@@ -1,0 +1,8 @@
+-- One row: what was started, ended, loaded and rejected.
+SELECT
+    count(*) FILTER (has_started) AS turns_started,
+    count(*) FILTER (has_ended) AS turns_ended,
+    count(*) AS turns,
+    coalesce(sum(least_calls), 0)::BIGINT AS calls,
+    (SELECT count(*) FROM rejects) AS rejects
+FROM turns;

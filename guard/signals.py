@@ -1,0 +1,242 @@
+"""The stuck signals: a number per call that grows while a turn looks stuck.
+
+Each is O(1) a call and bounded: it holds no more than the keys and pairs its turn remembers. Keys are
+the turn's key numbers, pairs number the turn's (key, result id) pairs. `admit` is told of every call
+as it is asked about and returns the level the policy may look at; `settle` is told of every settled
+call, in settle order, and returns the level after it (None where the signal does not look at results).
+A retry clears a signal; forgetting a key or pair can only lower its level.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import Any, ClassVar
+
+from guard.policy import SIGNALS
+
+WINDOW = 20  # calls that recent_repeat looks back on, the call itself included
+UNSETTLED_CALLS = 20  # past this many calls with nothing settled, result signals are unknown
+
+
+class Signal:
+    """What every signal answers; the levels it returns are calls."""
+
+    name: ClassVar[str]
+    of_results: ClassVar[bool] = False
+
+    def admit(self, key: int) -> int:
+        """The level at this call."""
+        raise TypeError(f"{type(self).__name__} has no level of its own")
+
+    def settle(self, key: int, pair: int) -> int | None:
+        """The level after this settled call; None for a signal of requests."""
+        return None
+
+    def forget_key(self, key: int) -> None:
+        """Drop what is held of a key."""
+
+    def forget_pair(self, pair: int) -> None:
+        """Drop what is held of a pair."""
+
+    def clear(self) -> None:
+        """Begin anew, as after a retry."""
+        self.__init__()  # type: ignore[misc]
+
+    def to_state(self) -> Any:
+        """What `from_state` needs, as JSON values."""
+        raise TypeError(f"{type(self).__name__} has no state")
+
+    def from_state(self, state: Any) -> None:
+        """Take up what `to_state` returned."""
+        raise TypeError(f"{type(self).__name__} has no state")
+
+
+class Repeat(Signal):
+    """The largest count of any one key in the epoch. It never falls within an epoch."""
+
+    name = "repeat"
+
+    def __init__(self) -> None:
+        self.counts: dict[int, int] = {}
+        self.peak = 0
+        self.top: int | None = None  # the key that reached the peak first
+
+    def admit(self, key: int) -> int:
+        """The peak, this call included."""
+        counts = self.counts
+        count = counts[key] = counts.get(key, 0) + 1
+        if count > self.peak:
+            self.peak = count
+            self.top = key
+        return self.peak
+
+    def forget_key(self, key: int) -> None:
+        """Drop its count; the peak stands."""
+        self.counts.pop(key, None)
+
+    def to_state(self) -> Any:
+        """Counts, peak and the key that holds it."""
+        return [list(self.counts.items()), self.peak, self.top]
+
+    def from_state(self, state: Any) -> None:
+        """The reverse."""
+        items, self.peak, self.top = state
+        self.counts = dict(items)
+
+
+class RecentRepeat(Signal):
+    """The count of this call's key in the last 20 calls, this one included."""
+
+    name = "recent_repeat"
+
+    def __init__(self) -> None:
+        self.window: deque[int] = deque()
+        self.counts: dict[int, int] = {}
+
+    def admit(self, key: int) -> int:
+        """How often the key stands in the window."""
+        window, counts = self.window, self.counts
+        if len(window) == WINDOW:
+            old = window.popleft()
+            left = counts[old] - 1
+            if left:
+                counts[old] = left
+            else:
+                del counts[old]
+        window.append(key)
+        count = counts[key] = counts.get(key, 0) + 1
+        return count
+
+    def to_state(self) -> Any:
+        """The window."""
+        return list(self.window)
+
+    def from_state(self, state: Any) -> None:
+        """The reverse."""
+        self.clear()
+        for key in state:
+            self.admit(key)
+
+
+class NoveltyRepeat(Signal):
+    """Occurrences of this call's key since the last call whose key was never seen before, that included.
+
+    A never-seen key sets every count to zero and its own to 1.
+    """
+
+    name = "novelty_repeat"
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        self.counts: dict[int, int] = {}
+
+    def admit(self, key: int) -> int:
+        """Its count since something new was asked for."""
+        if key not in self.seen:
+            self.seen.add(key)
+            self.counts = {key: 1}
+            return 1
+        counts = self.counts
+        count = counts[key] = counts.get(key, 0) + 1
+        return count
+
+    def forget_key(self, key: int) -> None:
+        """It counts as never seen again."""
+        self.seen.discard(key)
+        self.counts.pop(key, None)
+
+    def to_state(self) -> Any:
+        """Keys seen, and counts since the last new one."""
+        return [list(self.seen), list(self.counts.items())]
+
+    def from_state(self, state: Any) -> None:
+        """The reverse."""
+        seen, counts = state
+        self.seen = set(seen)
+        self.counts = dict(counts)
+
+
+class SameResultRepeat(Signal):
+    """Settled occurrences of this call's key in a row with the same result id.
+
+    In a row of its own: other keys between do not matter. At admit it is the settled streak of the key
+    asked about, 0 where none has settled.
+    """
+
+    name = "same_result_repeat"
+    of_results = True
+
+    def __init__(self) -> None:
+        self.streaks: dict[int, tuple[int, int]] = {}  # key -> (pair, streak)
+
+    def admit(self, key: int) -> int:
+        """The settled streak of this key."""
+        streak = self.streaks.get(key)
+        return streak[1] if streak else 0
+
+    def settle(self, key: int, pair: int) -> int | None:
+        """The streak, this settled call included."""
+        last = self.streaks.get(key)
+        streak = last[1] + 1 if last is not None and last[0] == pair else 1
+        self.streaks[key] = (pair, streak)
+        return streak
+
+    def forget_key(self, key: int) -> None:
+        """Its streak begins anew."""
+        self.streaks.pop(key, None)
+
+    def to_state(self) -> Any:
+        """Key, pair and streak of each key."""
+        return [[key, pair, streak] for key, (pair, streak) in self.streaks.items()]
+
+    def from_state(self, state: Any) -> None:
+        """The reverse."""
+        self.streaks = {key: (pair, streak) for key, pair, streak in state}
+
+
+class NoProgress(Signal):
+    """Settled calls since a never-seen (key, result) pair; 0 at such a call.
+
+    At admit it is the value after the last settle. A call that is outstanding neither raises nor resets.
+    """
+
+    name = "no_progress"
+    of_results = True
+
+    def __init__(self) -> None:
+        self.seen: set[int] = set()
+        self.level = 0
+
+    def admit(self, key: int) -> int:
+        """The level after the last settle."""
+        return self.level
+
+    def settle(self, key: int, pair: int) -> int | None:
+        """0 for a never-seen pair, else one more."""
+        if pair in self.seen:
+            self.level += 1
+        else:
+            self.seen.add(pair)
+            self.level = 0
+        return self.level
+
+    def forget_pair(self, pair: int) -> None:
+        """It counts as never seen again."""
+        self.seen.discard(pair)
+
+    def to_state(self) -> Any:
+        """Pairs seen, and the level."""
+        return [list(self.seen), self.level]
+
+    def from_state(self, state: Any) -> None:
+        """The reverse."""
+        seen, self.level = state
+        self.seen = set(seen)
+
+
+CLASSES: tuple[type[Signal], ...] = (Repeat, RecentRepeat, NoveltyRepeat, SameResultRepeat, NoProgress)
+BY_NAME: dict[str, type[Signal]] = {cls.name: cls for cls in CLASSES}
+if tuple(BY_NAME) != SIGNALS:
+    raise ImportError(
+        "guard.policy.SIGNALS and guard.signals.CLASSES must name the same signals in one order"
+    )

@@ -1,0 +1,117 @@
+"""The report says what the data says, in all three renderings."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import duckdb
+import pytest
+
+from analytics.cli import main
+from analytics.database import open_database
+from analytics.report.build import build_report
+from analytics.report.render import to_html, to_json, to_markdown
+from analytics.report.value import WeeklyReport
+from tests.analytics.evidence_db import build, evidence_rows
+
+
+@pytest.fixture(scope="module")
+def report(evidence_db: Path) -> WeeklyReport:
+    with open_database(evidence_db) as connection:
+        return build_report(connection)
+
+
+@pytest.fixture(scope="module")
+def empty(tmp_path_factory: pytest.TempPathFactory) -> WeeklyReport:
+    with open_database(build(tmp_path_factory.mktemp("empty") / "turns.duckdb", [])) as connection:
+        return build_report(connection)
+
+
+def test_the_bundled_turns_come_to_these_figures(report: WeeklyReport) -> None:
+    document = json.loads(to_json(report))
+    assert document["schema"] == 1
+    assert document["coverage"] == {
+        "turns_started": 4018, "turns_ended": 4018, "turns": 4018, "calls": 69739, "rejects": 0
+    }  # fmt: skip
+    length = {name: document["length"][name] for name in ("over_soft_cap", "max", "p50", "p90", "p99")}
+    assert length == {"over_soft_cap": 50, "max": 249, "p50": 6, "p90": 46, "p99": 115}
+    assert document["repeats"]["k"] == 6
+    assert document["repeats"]["turns_at_or_over_k"] == 111
+    assert document["halts"] == [
+        {
+            "threshold": "soft-stuck", "mode": "shadow", "enforced": False, "turns": 10,
+            "labelled_stuck": 1, "labelled_not_stuck": 9, "unlabelled": 0,
+        }
+    ]  # fmt: skip
+
+
+def test_the_figures_equal_a_count_over_the_bundled_lines(report: WeeklyReport) -> None:
+    rows = evidence_rows()
+    lengths = sorted(len(row["key"]) for row in rows)
+    assert report.coverage.calls == sum(lengths)
+    assert report.length.p50 == lengths[(len(lengths) + 1) // 2 - 1]
+    assert report.length.over_soft_cap == sum(length > 100 for length in lengths)
+
+
+def test_a_page_of_the_same_data_has_the_same_bytes(report: WeeklyReport) -> None:
+    assert to_html(report) == to_html(report)
+
+
+def test_a_page_fetches_nothing(report: WeeklyReport) -> None:
+    page = to_html(report)
+    assert not re.search(r"<(script|link|img|iframe)\b|@import|url\((?!#)", page)
+    assert set(re.findall(r'(?:href|src)="([^"#][^"]*)"', page)) == set()
+
+
+def test_no_two_elements_of_a_page_share_an_id(report: WeeklyReport) -> None:
+    ids = re.findall(r'\sid="([^"]+)"', to_html(report))
+    assert sorted(ids) == sorted(set(ids))
+
+
+@pytest.mark.parametrize("render", [to_html, to_markdown], ids=["page", "Markdown"])
+def test_what_the_bundled_turns_cannot_show_is_said(report: WeeklyReport, render: type) -> None:
+    text = str(render(report))
+    assert len(report.limits) == 4
+    assert "No polling turn is among the labelled ones" in text
+
+
+def test_a_database_without_turns_is_reported_as_such(empty: WeeklyReport) -> None:
+    assert empty.coverage.turns == 0
+    assert empty.length.p50 is None
+    assert "No turn with a call was loaded" in to_markdown(empty)
+    assert "No turn reached a threshold" in to_html(empty)
+
+
+def test_other_peoples_data_has_no_limits_of_the_bundled_turns(tmp_path: Path) -> None:
+    row = {**evidence_rows()[0], "source": "my-agent"}
+    with open_database(build(tmp_path / "mine.duckdb", [row])) as connection:
+        assert build_report(connection).limits == ()
+
+
+def test_a_turn_counts_once_at_its_first_halt(tmp_path: Path) -> None:
+    path = build(tmp_path / "one.duckdb", [row for row in evidence_rows() if len(row["key"]) > 200][:1])
+    with duckdb.connect(str(path)) as connection:
+        connection.execute("DELETE FROM loop_events")
+        for name, call, threshold in (("b", 1001, "backstop"), ("a", 150, "soft-stuck")):
+            connection.execute(
+                "INSERT INTO loop_events (event_id, turn_id, threshold, mode, enforced, call_number) "
+                "SELECT $1, turn_id, $3, 'shadow', false, $2 FROM turns",
+                [name, call, threshold],
+            )
+    with open_database(path) as connection:
+        halts = build_report(connection).halts
+    assert [(halt.threshold, halt.turns) for halt in halts] == [("soft-stuck", 1)]
+
+
+def test_the_command_writes_three_files_and_names_them(
+    evidence_db: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["report", "--db", str(evidence_db), "--out", str(tmp_path / "new" / "folder")]) == 0
+    written = [Path(line) for line in capsys.readouterr().out.splitlines()]
+    assert [path.name for path in written] == ["report.html", "report.md", "report.json"]
+    assert all(path.read_text(encoding="utf-8") for path in written)
+    assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(
+        path.name for path in written
+    )
