@@ -31,6 +31,7 @@ class Stage:
 STAGES = (
     Stage(name="lint", command=("make", "lint"), minutes=4),
     Stage(name="test", command=("make", "test"), minutes=5),
+    Stage(name="browser", command=(sys.executable, "-m", "tools.browser"), minutes=4),
 )
 
 

@@ -20,10 +20,13 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the turn's strip, repeats and halts."""
+    from analytics.report.render import write_page
     from analytics.report.terminal import show_turn
     from analytics.report.turn import build_turn, find_turn
 
     with open_database(args.db) as connection:
         turn = build_turn(connection, find_turn(connection, args.turn))
+    if args.out:
+        print(write_page(turn, args.out), file=sys.stderr)
     print(show_turn(turn, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ), end="")
     return 0

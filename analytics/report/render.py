@@ -5,30 +5,48 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from pathlib import Path
+from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from analytics.errors import InputError
 from analytics.report import words
 from analytics.report.charts import Chart, Mark, survival_chart
+from analytics.report.strip import letter, strip_of, strip_svg
+from analytics.report.turn import TurnView
 from analytics.report.value import SCHEMA, WeeklyReport
 
 
 def write_report(report: WeeklyReport, folder: Path) -> dict[str, Path]:
     """Write report.html, report.md and report.json into `folder`; the paths by suffix."""
-    folder.mkdir(parents=True, exist_ok=True)
-    written = {}
-    for suffix, text in (("html", to_html(report)), ("md", to_markdown(report)), ("json", to_json(report))):
-        path = folder / f"report.{suffix}"
-        fresh = path.with_suffix(f".{suffix}.new")
+    texts = (("html", to_html(report)), ("md", to_markdown(report)), ("json", to_json(report)))
+    return {suffix: _write(folder / f"report.{suffix}", text) for suffix, text in texts}
+
+
+def write_page(turn: TurnView, folder: Path) -> Path:
+    """Write the page of one turn into `folder`; its path."""
+    return _write(folder / f"turn-{quote(turn.turn_id, safe='')[:100]}.html", turn_page(turn))
+
+
+def _write(path: Path, text: str) -> Path:
+    """Write a whole file or none: a reader never sees half a report."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh = path.with_name(path.name + ".new")
         fresh.write_text(text, encoding="utf-8")
-        fresh.replace(path)  # a reader never sees half a report
-        written[suffix] = path
-    return written
+        fresh.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written ({error.strerror}); give --out another folder") from None
+    return path
 
 
 def to_json(report: WeeklyReport) -> str:
-    """The whole value; `schema` is the version of its shape."""
-    return json.dumps({"schema": SCHEMA, **asdict(report)}, indent=1, ensure_ascii=False) + "\n"
+    """The whole value, one section a line; `schema` is the version of its shape."""
+    sections = {"schema": SCHEMA, **asdict(report)}
+    lines = (
+        f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()
+    )
+    return "{\n" + ",\n".join(lines) + "\n}\n"
 
 
 def to_markdown(report: WeeklyReport) -> str:
@@ -39,6 +57,11 @@ def to_markdown(report: WeeklyReport) -> str:
 def to_html(report: WeeklyReport) -> str:
     """One file that opens anywhere and fetches nothing."""
     return _environment(html=True).get_template("report.html.j2").render(r=report, charts=_charts(report))
+
+
+def turn_page(turn: TurnView) -> str:
+    """One turn as a page of its own."""
+    return _environment(html=True).get_template("turn.html.j2").render(t=turn, drawn=strip_of(turn))
 
 
 def _charts(report: WeeklyReport) -> dict[str, Chart]:
@@ -83,7 +106,7 @@ def _environment(*, html: bool) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(n=words.number, pct=words.percent, cell=_cell)
-    environment.globals.update(words=words)
+    environment.globals.update(words=words, strip_svg=strip_svg, letter=letter)
     return environment
 
 

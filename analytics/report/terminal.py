@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-import string
 from collections.abc import Sequence
 
+from analytics.report.strip import letter
 from analytics.report.turn import Call, TurnView
-from analytics.report.words import UNKNOWN, number
+from analytics.report.words import UNKNOWN, number, turn_facts, turn_halts
 
-LETTERS = string.ascii_uppercase + string.ascii_lowercase
 ROW = 50  # cells a line; with the ruler this fits 80 columns
 # 256-colour codes that differ in lightness too, for eyes that do not tell hues apart.
 COLOURS = (208, 39, 35, 227, 175, 25, 167, 250)
 
 
-def letter(rank: int | None) -> str:
-    """How a call is written: a letter for each repeated key, a dot for one made once."""
-    if rank is None:
-        return "·"
-    return LETTERS[rank] if rank < len(LETTERS) else "+"
-
-
 def show_turn(turn: TurnView, *, colour: bool) -> str:
     """The strip, the repeats and the halts of one turn."""
-    lines = [f"turn {turn.turn_id}", *_facts(turn), ""]
+    lines = [f"turn {turn.turn_id}", *(f"  {name:<8}{value}" for name, value in turn_facts(turn)), ""]
     if turn.calls:
         lines += [*_strip(turn, colour=colour), ""]
         lines.append("A letter is one call made more than once, a dot a call made once.")
@@ -31,24 +23,7 @@ def show_turn(turn: TurnView, *, colour: bool) -> str:
         lines += ["", *_repeats(turn, colour=colour)]
     else:
         lines.append("No call of this turn was loaded: only its end is known.")
-    return "\n".join([*lines, "", *_halts(turn)]) + "\n"
-
-
-def _facts(turn: TurnView) -> list[str]:
-    seconds = None if turn.duration_ms is None else round(turn.duration_ms / 1000)
-    label = {True: "stuck", False: "not stuck", None: "no label"}[turn.stuck]
-    facts = {
-        "agent": turn.agent or UNKNOWN,
-        "model": turn.model or UNKNOWN,
-        "calls": number(turn.total_calls),
-        "took": UNKNOWN if seconds is None else f"{number(seconds)} s",
-        "outcome": turn.outcome or "open",
-        "task": turn.task_outcome or UNKNOWN,
-        "label": f"{label} ({turn.kind})" if turn.kind else label,
-        "mode": turn.mode or "no guard",
-        "data": turn.grade,
-    }
-    return [f"  {name:<8}{value}" for name, value in facts.items()]
+    return "\n".join([*lines, "", *turn_halts(turn)]) + "\n"
 
 
 def _strip(turn: TurnView, *, colour: bool) -> list[str]:
@@ -107,19 +82,4 @@ def _repeats(turn: TurnView, *, colour: bool) -> list[str]:
         lines.append(("  " + "  ".join(cells)).rstrip())
     if len(turn.repeats) > 10:
         lines.append(f"  and {len(turn.repeats) - 10} more that repeat")
-    return lines
-
-
-def _halts(turn: TurnView) -> list[str]:
-    if not turn.halts:
-        return ["No threshold was reached."]
-    lines = []
-    for halt in turn.halts:
-        what = "Halted" if halt.enforced else "Would have been halted"
-        if halt.explored:
-            what = "Let run on as part of the holdout; would have been halted"
-        numbers = f"limit {number(halt.limit)}"
-        if halt.threshold == "soft-stuck":
-            numbers = f"past the soft cap of {number(halt.limit)} with a level of {number(halt.level)}"
-        lines.append(f"{what} at call {number(halt.call_number)}: {halt.threshold}, {numbers}.")
     return lines

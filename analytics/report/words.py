@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from analytics.report.turn import TurnView
 from analytics.report.value import Halts, Policy, WeeklyReport
 
 UNKNOWN = "unknown"
@@ -77,3 +78,46 @@ def repeats_alt(report: WeeklyReport) -> str:
         f"In {plural(repeats.turns_at_or_over_k, 'turn')} of {number(total)} some call is made "
         f"{number(repeats.k)} times or more."
     )
+
+
+def turn_facts(turn: TurnView) -> list[tuple[str, str]]:
+    """(name, value) of what is known of a turn as a whole."""
+    seconds = None if turn.duration_ms is None else round(turn.duration_ms / 1000)
+    label = {True: "stuck", False: "not stuck", None: "none"}[turn.stuck]
+    return [
+        ("agent", turn.agent or UNKNOWN),
+        ("model", turn.model or UNKNOWN),
+        ("calls", number(turn.total_calls)),
+        ("took", UNKNOWN if seconds is None else f"{number(seconds)} s"),
+        ("outcome", turn.outcome or "open"),
+        ("task", turn.task_outcome or UNKNOWN),
+        ("label", f"{label} ({turn.kind})" if turn.kind and turn.kind != label else label),
+        ("mode", turn.mode or "no guard"),
+        ("data", turn.grade),
+    ]
+
+
+def turn_halts(turn: TurnView) -> list[str]:
+    """A sentence for each (would-be) halt of a turn."""
+    if not turn.halts:
+        return ["No threshold was reached."]
+    lines = []
+    for halt in turn.halts:
+        what = "Halted" if halt.enforced else "Would have been halted"
+        if halt.explored:
+            what = "Let run on as part of the holdout; would have been halted"
+        numbers = f"limit {number(halt.limit)}"
+        if halt.threshold == "soft-stuck":
+            numbers = f"past the soft cap of {number(halt.limit)} with a level of {number(halt.level)}"
+        lines.append(f"{what} at call {number(halt.call_number)}: {halt.threshold}, {numbers}.")
+    return lines
+
+
+def strip_alt(turn: TurnView) -> str:
+    """What the strip of a turn shows."""
+    text = plural(turn.total_calls, "call")
+    if turn.repeats:
+        text += f"; the most repeated is made {plural(turn.repeats[0].times, 'time')}"
+    for halt in turn.halts[:1]:
+        text += f"; {'halted' if halt.enforced else 'would be halted'} at call {number(halt.call_number)}"
+    return text + "."

@@ -64,3 +64,12 @@ def test_a_turn_that_is_not_there(
     assert said in output.err
     assert output.err.count("\n") == 1
     assert output.out == ""
+
+
+def test_a_turn_is_also_a_page(small: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["turn", f"{1:032x}", "--db", str(small), "--out", str(tmp_path / "pages")]) == 0
+    path = Path(capsys.readouterr().err.strip())
+    page = path.read_text(encoding="utf-8")
+    assert path.parent == tmp_path / "pages"
+    assert "5 calls; the most repeated is made 3 times." in page
+    assert "No threshold was reached." in page
