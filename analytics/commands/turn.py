@@ -16,6 +16,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
     )
+    parser.add_argument(
+        "--out", type=Path, metavar="DIR", help="also write the turn as a page into this folder"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
