@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: demo test lint test-all bench clean
+.PHONY: demo test lint test-all bench dashboards integration clean
 
 demo: $(READY)  ## run the main job on the bundled turns and say where the report lies
 	$(VENV)/bin/turncap demo --out build/demo
@@ -23,6 +23,12 @@ test-all: $(DEV)  ## lint, test and every heavier stage, each with its own time 
 
 bench: $(DEV)  ## measure, in one run, what docs/bench.md says
 	$(PY) -m tools.bench
+
+dashboards: $(DEV)  ## write the generated files of dashboards/ anew
+	$(PY) -m tools.dashboards
+
+integration: $(DEV)  ## a real Collector and Prometheus (built from Go modules once, then cached) and what runs on them
+	$(PY) -m tools.integration
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turncap needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -24,6 +24,7 @@ COMMANDS = {
     "load": "load exported telemetry into a database",
     "report": "write the report of a database",
     "turn": "show one turn",
+    "dashboards": "write the dashboard files, and what they read of a snapshot",
 }
 
 

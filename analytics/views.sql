@@ -1,0 +1,75 @@
+-- What the dashboards read, created in every published snapshot. Times are timestamps in UTC;
+-- unknown is NULL. The queries of the panels select from these views alone.
+
+-- One row a turn, with its policy and what its labels decide.
+CREATE OR REPLACE VIEW seen_turns AS
+SELECT
+    t.turn_id, make_timestamp(t.started_at // 1000) AS started, t.agent, t.model, t.mode, t.outcome,
+    coalesce(t.calls, t.least_calls) AS calls, t.max_repeat, t.refused, t.threshold AS halted_by, t.halted_call,
+    t.would_halt_threshold, t.would_halt_call, t.explored, t.grade, t.dialect, t.cluster_id, t.duration_ms,
+    p.kind AS policy_kind, p.signal, p.soft_cap, p.stuck_at, coalesce(p.backstop, p.hard_cap) AS last_limit,
+    truth.stuck, truth.productive, truth.kind
+FROM turns AS t LEFT JOIN policies AS p USING (policy_hash) LEFT JOIN truth USING (turn_id);
+
+-- One row a week: turns with a call, and the (would-be) halts among them by what their labels say.
+CREATE OR REPLACE VIEW weekly_halts AS
+SELECT
+    CAST(date_trunc('week', started) AS TIMESTAMP) AS week,
+    count(*) AS turns,
+    count(*) FILTER (would_halt_call IS NOT NULL) AS halts,
+    count(*) FILTER (would_halt_call IS NOT NULL AND stuck) AS halts_stuck,
+    count(*) FILTER (would_halt_call IS NOT NULL AND NOT stuck) AS halts_not_stuck,
+    count(*) FILTER (would_halt_call IS NOT NULL AND stuck IS NULL) AS halts_unread
+FROM seen_turns WHERE calls > 0 AND started IS NOT NULL GROUP BY ALL;
+
+-- One row a kind and population: what the labels call the turns that are halted, or that repeat a call stuck_at times.
+CREATE OR REPLACE VIEW labelled_kinds AS
+SELECT population, coalesce(kind, 'not read yet') AS kind, count(*) AS turns
+FROM (
+    SELECT 'halted or would be' AS population, kind FROM seen_turns WHERE would_halt_call IS NOT NULL
+    UNION ALL
+    SELECT 'some call repeated stuck_at times', kind FROM seen_turns WHERE max_repeat >= stuck_at
+)
+GROUP BY ALL;
+
+-- One row a weekly look at a question. `rank` orders the words: 2 validated, 1 not enough evidence, 0 wrong.
+CREATE OR REPLACE VIEW verdict_history AS
+SELECT
+    CAST(strptime(week || '-1', '%G-W%V-%u') AS TIMESTAMP) AS week_start, week, question, scope, look, level, verdict,
+    estimate, low, high, make_timestamp(looked_at // 1000) AS looked,
+    CASE verdict WHEN 'validated' THEN 2 WHEN 'insufficient evidence' THEN 1 ELSE 0 END AS rank
+FROM looks;
+
+-- One row: how fresh and how complete the data are.
+CREATE OR REPLACE VIEW freshness AS
+SELECT
+    (SELECT max(started) FROM seen_turns) AS newest_turn,
+    (SELECT make_timestamp(max(loaded_at) // 1000) FROM files) AS loaded,
+    (SELECT count(*) FROM turns) AS turns,
+    (SELECT count(*) FROM turns WHERE has_started AND NOT has_ended) AS not_ended,
+    (SELECT count(*) FROM files) AS files,
+    (SELECT count(*) FROM rejects) AS rejects,
+    (SELECT count(*) FROM seen_turns WHERE would_halt_call IS NOT NULL AND stuck IS NULL) AS halts_unread;
+
+-- One row a numbered call, with the levels that make repetition visible. `asked` counts this very call so far in
+-- its epoch, `most_repeated` is the largest such count so far (level of `repeat`), `nothing_new` the settled calls
+-- since a never-seen (key, result) when this one had settled (level of `no_progress`).
+CREATE OR REPLACE VIEW call_steps AS
+WITH counted AS (
+    SELECT *, row_number() OVER (PARTITION BY turn_id, epoch, key ORDER BY n) AS asked,
+        settled_order IS NOT NULL AND row_number() OVER (
+            PARTITION BY turn_id, epoch, result ORDER BY settled_order NULLS LAST) = 1 AS brings_new
+    FROM calls
+), islands AS (
+    SELECT *, sum(CAST(brings_new AS INTEGER)) OVER (
+        PARTITION BY turn_id, epoch ORDER BY settled_order NULLS LAST) AS island
+    FROM counted
+)
+SELECT
+    turn_id, n, epoch, tool, tool_class, key, result, error, refused, mutating, offset_ms / 1000.0 AS seconds,
+    CASE WHEN key IS NOT NULL THEN asked END AS asked,
+    max(CASE WHEN key IS NOT NULL THEN asked END) OVER (PARTITION BY turn_id, epoch ORDER BY n) AS most_repeated,
+    CASE WHEN settled_order IS NOT NULL THEN
+        count(*) OVER (PARTITION BY turn_id, epoch, island ORDER BY settled_order NULLS LAST) - CAST(island > 0 AS INTEGER)
+    END AS nothing_new
+FROM islands;

@@ -1,0 +1,1 @@
+"""Writes `dashboards/`: Grafana dashboards and Prometheus rules (`make dashboards`)."""
