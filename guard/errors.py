@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from guard.turn import Verdict
+    from guard.verdict import Verdict
 
 
 class TurncapError(Exception):

@@ -1,0 +1,382 @@
+"""One turn, as a caller holds it: the lock, the clock and the boundary at which no fault passes.
+
+What is decided stands in `counts`; what it means as telemetry in `telemetry`. The lock is never held while
+calling out: arguments become keys before it is taken, events are handed on after it is released.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Sequence
+from dataclasses import replace
+from time import perf_counter_ns
+from typing import TYPE_CHECKING, Any
+
+from guard import events
+from guard.counts import Asked, Counts
+from guard.errors import PolicyError, TurncapError
+from guard.keys import KeyFailure, call_key, result_id
+from guard.policy import LARGEST, Threshold
+from guard.telemetry import TurnSpan, caller
+from guard.verdict import ToolCall, Verdict
+
+if TYPE_CHECKING:
+    from guard.tool_call_guard import ToolCallGuard
+
+STATE_VERSION = 1
+OUTCOMES = ("completed", "errored", "aborted")
+
+
+class Turn:
+    """One user prompt until the agent stops. Made by `ToolCallGuard.start_turn`; safe to share.
+
+    Nothing here raises on account of a call, a result or a backend; `extend` and `end` refuse wrong
+    arguments of the caller's own.
+    """
+
+    def __init__(self, guard: ToolCallGuard, counts: Counts, started: events.TurnStarted) -> None:
+        self.id: str = counts.turn_id
+        self.outcome: str | None = None  # once it has ended
+        self._guard = guard
+        self._counts = counts
+        self._started = started
+        self._lock = threading.Lock()
+        self._begun = guard.clock.monotonic()
+        self._earlier_s = 0.0  # of its time, what passed in other processes
+        self._ordinal = 0
+        self._spent_ns = 0
+        self._chunks_before = 0  # on spans of other processes
+        self.span: TurnSpan | None = None
+
+    def __repr__(self) -> str:
+        return f"<Turn {self.id}: {self._counts.calls} calls, {self.outcome or 'open'}>"
+
+    # Asking
+
+    def admit(
+        self, name: str, args: Any = None, call_id: str | None = None, *, mutating: bool | None = None
+    ) -> Verdict:
+        """May this call run? Counted now, whatever becomes of it.
+
+        Args:
+            name: the tool.
+            args: its arguments; any Python value, None is an empty object.
+            call_id: an id to settle it by. One admitted before, since the last retry, is answered as then.
+            mutating: whether the call changes files or state; None asks the guard's table of tools.
+        """
+        began = perf_counter_ns()
+        happened: list[events.Event] = []
+        try:
+            asked = self._asked(name, args, call_id, mutating)
+            offset = self._offset_ms()
+            with self._lock:
+                counts = self._counts
+                if self.outcome is not None:
+                    return self._after_end(counts)
+                verdict = counts.earlier(asked[2])
+                if verdict is None:
+                    verdict = counts.ask((asked,), offset)[0]
+                    if counts.happened:
+                        happened = self._take()
+                self._spent_ns += perf_counter_ns() - began
+        except Exception as fault:  # noqa: BLE001 - the one boundary: an internal fault allows the call
+            return self._allow(fault)
+        if happened:
+            self._hand_on(happened)
+        return verdict
+
+    def admit_batch(self, calls: Sequence[ToolCall]) -> list[Verdict]:
+        """One decision for calls that will run side by side: all allowed or all refused, a verdict each."""
+        began = perf_counter_ns()
+        happened: list[events.Event] = []
+        verdicts: list[Verdict] = []
+        try:
+            asked = [self._asked(call.name, call.args, call.call_id, call.mutating) for call in calls]
+            offset = self._offset_ms()
+            with self._lock:
+                counts = self._counts
+                if self.outcome is not None:
+                    return [self._after_end(counts) for _ in asked]
+                verdicts = self._batch(counts, asked, offset)
+                happened = self._take()
+                self._spent_ns += perf_counter_ns() - began
+        except Exception as fault:  # noqa: BLE001 - the one boundary
+            return [self._allow(fault) for _ in calls]
+        self._hand_on(happened)
+        return verdicts
+
+    @staticmethod
+    def _batch(counts: Counts, asked: Sequence[Asked], offset: int | None) -> list[Verdict]:
+        found = [counts.earlier(call[2]) for call in asked]
+        new: dict[str | int, Asked] = {}  # an id twice in one batch counts once
+        for position, (call, known) in enumerate(zip(asked, found, strict=True)):
+            if known is None:
+                new.setdefault(position if call[2] is None else call[2], call)
+        answers = dict(zip(new, counts.ask(list(new.values()), offset) if new else (), strict=True))
+        return [
+            known or answers[position if call[2] is None else call[2]]
+            for position, (call, known) in enumerate(zip(asked, found, strict=True))
+        ]
+
+    def _asked(self, name: Any, args: Any, call_id: Any, mutating: bool | None) -> Asked:
+        guard = self._guard
+        if type(name) is not str:
+            name = events.short(name) or ""
+        info = guard.info(name)
+        ignored = guard.ignore_args.get(name)
+        if ignored and isinstance(args, dict):
+            args = {key: value for key, value in args.items() if key not in ignored}
+        try:
+            key = call_key(name, args)
+        except KeyFailure as failure:
+            key = failure.key
+            guard.fault("key", failure)
+        if len(name) > events.LONGEST or not name.isascii():
+            name = events.short(name) or ""
+        if call_id is not None and type(call_id) is not str:
+            call_id = events.short(call_id)
+        return (
+            name,
+            key,
+            call_id or None,
+            info.mutating if mutating is None else bool(mutating),
+            info.tool_class,
+        )
+
+    # Settling, replies, retries
+
+    def settle(self, call: str | Verdict, *, result: Any = None, error: Any = None) -> None:
+        """A call returned `result`, or failed with `error` (an exception or its text).
+
+        Args:
+            call: the call's id, or the verdict that allowed it. Unknown or settled before: counted, no more.
+            result: what it returned; kept as a hash alone.
+            error: given, the call failed.
+        """
+        began = perf_counter_ns()
+        try:
+            failed = error is not None
+            try:
+                identity = result_id(error if failed else result, error=failed, mask=self._guard.mask)
+            except KeyFailure as failure:
+                identity = failure.key
+                self._guard.fault("result", failure)
+            with self._lock:
+                if self.outcome is not None:
+                    kind = "settled_after_end"
+                else:
+                    counts = self._counts
+                    if isinstance(call, Verdict):
+                        number = call.call_number
+                    else:
+                        known = counts.ids.get(call if type(call) is str else events.short(call) or "")
+                        number = known.call_number if known is not None else 0
+                    kind = "" if counts.settle(number, identity, failed) else "unknown_call"
+                self._spent_ns += perf_counter_ns() - began
+            if kind:
+                self._guard.fault(kind)
+        except Exception as fault:  # noqa: BLE001 - the one boundary
+            self._guard.fault("settle", fault)
+
+    def reply_finished(self) -> None:
+        """The model's reply is whole: its calls are committed to the budget."""
+        with self._lock:
+            if self.outcome is None:
+                self._counts.reply_finished()
+
+    def retry(self) -> None:
+        """The provider's stream was retried: back to the last commit, and every signal begins anew."""
+        with self._lock:
+            if self.outcome is not None:
+                return
+            self._counts.retry(self._offset_ms())
+            happened = self._take()
+        self._hand_on(happened)
+
+    def extend(self, calls: int, by: str) -> int:
+        """Lift the halt that stands for `calls` more calls, never past twice the backstop or hard cap.
+
+        Returns how many were granted: 0 where no halt stands or the bound is reached.
+
+        Raises:
+            PolicyError: `calls` is no positive integer.
+        """
+        if type(calls) is not int or not 0 < calls <= LARGEST:
+            raise PolicyError("calls", calls, f"an integer from 1 to {LARGEST}")
+        with self._lock:
+            granted = 0
+            if self.outcome is None:
+                granted = self._counts.extend(calls, events.short(by), self._offset_ms())
+            happened = self._take()
+        self._hand_on(happened)
+        if not granted:
+            self._guard.fault("nothing_to_extend")
+        return granted
+
+    # The end
+
+    def end(self, outcome: str | None = None) -> str:
+        """End the turn: `completed` (default), `errored` or `aborted`; `halted` where a halt stands.
+
+        Returns the outcome. A second end changes nothing.
+
+        Raises:
+            PolicyError: another word.
+        """
+        if outcome is not None and outcome not in OUTCOMES:
+            raise PolicyError("outcome", outcome, ", ".join(OUTCOMES))
+        with self._lock:
+            if self.outcome is not None:
+                return self.outcome
+            counts = self._counts
+            self.outcome = "halted" if counts.halt is not None else outcome or "completed"
+            offset, seconds = self._offset_ms(), self._seconds()
+            counts.end(self.outcome, None if seconds is None else seconds * 1000, offset)
+            happened = self._take()
+        self._hand_on(happened)
+        return self.outcome
+
+    def abort(self) -> str:
+        """End the turn as cancelled or interrupted."""
+        return self.end("aborted")
+
+    @property
+    def halted(self) -> bool:
+        """Whether an enforced halt stands."""
+        return self._counts.halt is not None
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The enforced halt that stands, if one does."""
+        return self._counts.halt
+
+    def _after_end(self, counts: Counts) -> Verdict:
+        self._guard.fault("admitted_after_end")
+        return counts.halt or self._blank()
+
+    def _allow(self, fault: Exception) -> Verdict:
+        self._guard.fault("admit", fault)
+        return self._blank()
+
+    def _blank(self) -> Verdict:
+        counts, policy = self._counts, self._counts.policy
+        limit = policy.next_limit(counts.total)
+        numbers = counts.calls, counts.total, policy.signal, None, counts.repeat.peak, counts.top_tool
+        return Verdict(self.id, *numbers, limit, None, None, None, policy)
+
+    # Time, events, state
+
+    def _seconds(self) -> float | None:
+        now = self._guard.clock.monotonic()
+        return None if now is None or self._begun is None else now - self._begun + self._earlier_s
+
+    def _offset_ms(self) -> int | None:
+        now, begun = self._guard.clock.monotonic(), self._begun
+        return None if now is None or begun is None else int((now - begun + self._earlier_s) * 1000)
+
+    def identity(self) -> dict[str, Any]:
+        """The next event's attributes of identity."""
+        started, ordinal = self._started, self._ordinal
+        self._ordinal += 1
+        return {
+            "event_id": f"{self.id}/{ordinal}",
+            "guard_id": started.guard_id,
+            "turn_seq": started.turn_seq,
+            "turn_id": self.id,
+        }
+
+    def _take(self) -> list[events.Event]:
+        """What happened, as events; called with the lock held."""
+        counts = self._counts
+        taken, counts.happened = counts.happened, []
+        started = self._started
+        made: list[events.Event] = []
+        for kind, fields, offset_ms in taken:
+            if kind is events.TurnEnded:
+                fields["chunks_on_span"] = 0  # known when it is handed on
+            who: dict[str, Any] = {}
+            if issubclass(kind, events.Caller):
+                who = {
+                    "conversation_id": started.conversation_id,
+                    "agent_name": started.agent_name,
+                    "model": started.model,
+                }
+            at = started.at + (offset_ms or 0) * 1_000_000
+            made.append(kind(at=at, **self.identity(), **who, **fields))
+        return made
+
+    def _hand_on(self, happened: list[events.Event]) -> None:
+        guard, span = self._guard, self.span
+        who = caller(self._started.agent_name, self._started.model)
+        for event in happened:
+            if isinstance(event, events.TurnEnded):
+                event = replace(event, chunks_on_span=self._chunks_before + (span.chunks if span else 0))
+            guard.emit(event, span, who)
+            if isinstance(event, events.TurnEnded):
+                guard.finish(event, span, self._halting(), self._spent_ns / 1e9, who)
+
+    def _halting(self) -> Threshold | None:
+        halt = self._counts.halt
+        return None if halt is None else halt.threshold
+
+    def to_state(self) -> bytes:
+        """The turn as bytes for `ToolCallGuard.restore_turn`: counts, ids, hashes and tool names."""
+        with self._lock:
+            started = self._started
+            state = {
+                "version": STATE_VERSION,
+                "turn": {name: getattr(started, name) for name in _CARRIED},
+                "at": started.at,
+                "seconds": self._seconds(),
+                "ordinal": self._ordinal,
+                "spent_ns": self._spent_ns,
+                "chunks_on_span": self._chunks_before + (self.span.chunks if self.span else 0),
+                "policy": self._counts.policy.text,
+                "mode": str(self._counts.mode),
+                "rates": {str(name): rate for name, rate in self._counts.rates.items()},
+                "span": self._guard.carried(self.span),
+                "counts": self._counts.to_state(),
+            }
+        return json.dumps(state, separators=(",", ":")).encode()
+
+    def take_up(self, state: dict[str, Any]) -> None:
+        """Continue from what `to_state` returned, in the turn just made for it."""
+        self._counts.from_state(state["counts"])
+        self._ordinal, self._spent_ns = state["ordinal"], state["spent_ns"]
+        self._chunks_before = state["chunks_on_span"]
+        if state["seconds"] is None:
+            self._begun = None
+        else:
+            passed = (self._guard.clock.unix_ns() - self._started.at) / 1e9
+            self._earlier_s = max(state["seconds"], passed)
+
+    def after_fork(self) -> None:
+        """In a forked child: a lock that another thread held would never be released."""
+        self._lock = threading.Lock()
+
+
+_CARRIED = (
+    *("guard_id", "turn_seq", "turn_id", "conversation_id", "agent_name", "model"),
+    *("holdout_rate", "cluster_id", "parent_id", "resumed_from", "continues", "sample"),
+)
+
+
+def read_state(state: bytes) -> dict[str, Any]:
+    """The parts of a state.
+
+    Raises:
+        TurncapError: it is none, or a newer version's.
+    """
+    try:
+        found = json.loads(state)
+        version = found["version"]
+    except (ValueError, TypeError, KeyError):
+        raise TurncapError(
+            "restore_turn: got bytes that are no state of a turn; give what Turn.to_state() returned"
+        ) from None
+    if version != STATE_VERSION:
+        raise TurncapError(
+            f"restore_turn: got a state of version {version}, accepted is {STATE_VERSION}; update turncap"
+        )
+    return dict(found)
