@@ -16,7 +16,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsSer
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
-from analytics.otlp_json import to_json
+from guard.otlp_json import to_json
 
 GZIP = 16 + zlib.MAX_WBITS
 _POINTS = ("gauge", "sum", "histogram", "exponentialHistogram", "summary")

@@ -23,7 +23,8 @@ def snapshot(tmp_path: Path) -> Path:
             connection.execute(files("analytics").joinpath(script).read_text(encoding="utf-8"))
         connection.execute("""
             INSERT INTO turns (turn_id, dialect, grade, length_limited, has_started, has_ended, extended,
-                chunks_seen, least_calls, started_at, calls, max_repeat, would_halt_call, would_halt_threshold)
+                chunks_seen, least_calls, started_at, calls, max_repeat,
+                would_halt_call, would_halt_threshold)
             VALUES ('t', 'turncap', 'exact', FALSE, TRUE, TRUE, FALSE, 3, 120, 1796000000000000000, 120, 9,
                 101, 'soft-stuck')
         """)
