@@ -27,20 +27,27 @@ def open_database(path: Path | str, *, read_only: bool = True) -> duckdb.DuckDBP
             raise InputError(f"{path}: another process is writing it; try again when it is done") from None
         raise InputError(f"{path}: not a DuckDB database; give a file that turncap load wrote") from None
     try:
+        check(connection, path)
+    except InputError:
+        connection.close()
+        raise
+    return connection
+
+
+def check(connection: duckdb.DuckDBPyConnection, path: Path) -> None:
+    """`InputError` unless the database is turncap's and of a schema that this version reads."""
+    try:
         meta = dict(connection.execute("SELECT name, value FROM meta").fetchall())
     except duckdb.Error:
         meta = {}
     version = meta.get("schema_version", "")
     if meta.get("application") != "turncap" or not version.isdecimal():
-        connection.close()
         raise InputError(f"{path}: a database of another program; give a file that turncap load wrote")
     if int(version) > SCHEMA_VERSION:
-        connection.close()
         raise InputError(
             f"{path}: written by a newer turncap (schema {version}, this one reads up to {SCHEMA_VERSION}); "
             "upgrade turncap, or load the exported files into a new database"
         )
-    return connection
 
 
 def select(connection: duckdb.DuckDBPyConnection, name: str, **parameters: object) -> pd.DataFrame:

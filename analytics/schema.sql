@@ -136,16 +136,90 @@ CREATE TABLE counters (
     PRIMARY KEY (resource, metric, attributes, started_at)
 );
 
--- The ledger: what has been read of which content.
+-- The ledger: what has been read of which content. The fingerprint is a hash of its first line; digest is
+-- the hash of its first `offset` bytes, uncompressed.
 CREATE TABLE files (
-    fingerprint TEXT PRIMARY KEY, path TEXT NOT NULL, size BIGINT NOT NULL, "offset" BIGINT NOT NULL,
+    fingerprint TEXT NOT NULL, path TEXT NOT NULL, size BIGINT NOT NULL, "offset" BIGINT NOT NULL,
     digest TEXT NOT NULL, lines BIGINT NOT NULL, records BIGINT NOT NULL, loaded_at BIGINT NOT NULL
 );
 
 -- What could not be read, and why.
 CREATE TABLE rejects (
-    path TEXT NOT NULL, line BIGINT, "offset" BIGINT, reason TEXT NOT NULL, loaded_at BIGINT NOT NULL
+    path TEXT NOT NULL, line BIGINT, "offset" BIGINT, reason TEXT NOT NULL, loaded_at BIGINT NOT NULL,
+    fingerprint TEXT                -- of files
 );
+
+-- What was read, as it was read: one row an event and source (log, span, or the turn's span itself), copies
+-- of one source folded. The tables above are derived from these for every turn that a load touched, so that
+-- neither the order of loading nor what is loaded twice matters.
+CREATE TABLE raw_started (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, mode TEXT, policy_kind TEXT, policy_hash TEXT,
+    policy_soft_cap BIGINT, policy_stuck_at BIGINT, policy_backstop BIGINT, policy_hard_cap BIGINT,
+    policy_signal TEXT, holdout_rate DOUBLE, cluster_id TEXT, turn_parent_id TEXT, turn_resumed_from
+    TEXT, turn_continues TEXT, sample TEXT, gen_ai_conversation_id TEXT, gen_ai_agent_name TEXT,
+    gen_ai_request_model TEXT
+);
+CREATE TABLE raw_chunks (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, chunk_index BIGINT, chunk_first_call BIGINT, tools
+    TEXT[], tools_class TEXT[], calls_key BIGINT[], calls_tool BIGINT[], calls_mutating BIGINT[],
+    calls_offset_ms BIGINT[], calls_batch BIGINT[], settled_call BIGINT[], settled_result BIGINT[],
+    settled_error BIGINT[], settled_after BIGINT[], retry_at BIGINT[], retry_total BIGINT[]
+);
+CREATE TABLE raw_crossed (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, total BIGINT, stuck BOOLEAN, level_repeat BIGINT,
+    level_recent_repeat BIGINT, level_novelty_repeat BIGINT, level_same_result_repeat BIGINT,
+    level_no_progress BIGINT
+);
+CREATE TABLE raw_detected (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, threshold TEXT, mode TEXT, enforced BOOLEAN,
+    explored BOOLEAN, holdout_rate DOUBLE, policy_kind TEXT, policy_hash TEXT, policy_soft_cap BIGINT,
+    policy_stuck_at BIGINT, policy_backstop BIGINT, policy_hard_cap BIGINT, policy_signal TEXT,
+    call_number BIGINT, total BIGINT, signal TEXT, level BIGINT, "limit" BIGINT, repeat_count BIGINT,
+    repeat_tool TEXT, repeat_digest TEXT, repeat_first_call BIGINT, repeat_last_call BIGINT,
+    distinct_keys BIGINT, name_streak_max BIGINT, level_repeat BIGINT, level_recent_repeat BIGINT,
+    level_novelty_repeat BIGINT, level_same_result_repeat BIGINT, level_no_progress BIGINT, also TEXT[],
+    gen_ai_conversation_id TEXT, gen_ai_agent_name TEXT, gen_ai_request_model TEXT
+);
+CREATE TABLE raw_extended (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, granted BIGINT, "by" TEXT, total BIGINT
+);
+CREATE TABLE raw_ended (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, outcome TEXT, calls BIGINT, ran BIGINT, total
+    BIGINT, refused BIGINT, settled BIGINT, errors BIGINT, distinct_keys BIGINT, repeat_count BIGINT,
+    name_streak_max BIGINT, milestones_k BIGINT[], milestones_call BIGINT[], milestones_epoch BIGINT[],
+    milestones_batch_first_call BIGINT[], batches BIGINT, retries BIGINT, keys_forgotten BIGINT,
+    chunks_sent BIGINT, chunks_on_span BIGINT, candidates TEXT[], candidates_halt_call BIGINT[],
+    duration_ms DOUBLE, gen_ai_conversation_id TEXT, gen_ai_agent_name TEXT, gen_ai_request_model TEXT
+);
+CREATE TABLE raw_labelled (
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, source TEXT NOT NULL, "at" BIGINT, guard_id TEXT, seq
+    BIGINT, schema_version BIGINT, guard_version TEXT, label_id TEXT, stuck BOOLEAN, productive BOOLEAN,
+    kind TEXT, task_outcome TEXT, "by" TEXT, judge_version TEXT, stratum TEXT, probability DOUBLE
+);
+
+-- One row a thing that a dialect saw (`analytics.dialects.base.Seen`); data is JSON of figures and digests.
+CREATE TABLE raw_seen (
+    group_id TEXT NOT NULL, dialect TEXT NOT NULL, seen_id TEXT NOT NULL, kind TEXT NOT NULL, "at" BIGINT,
+    data TEXT NOT NULL
+);
+
+-- Which turns were assembled from which group, so that they can be replaced.
+CREATE TABLE group_turns (group_id TEXT NOT NULL, turn_id TEXT NOT NULL);
+
+-- One row a variant that lost: an event told twice by the same source, with different content.
+CREATE TABLE conflicts (
+    event_id TEXT NOT NULL, source TEXT NOT NULL, variant TEXT NOT NULL,
+    PRIMARY KEY (event_id, source, variant)
+);
+
+-- Turns and groups that were touched since the tables above were last derived; empty after every load.
+CREATE TABLE pending (kind TEXT NOT NULL, id TEXT NOT NULL);  -- kind: turn, group
 
 -- One row a labelled turn: what its labels decide, field by field. The reader comes first (human, user,
 -- judge, import), then the latest; a label that says nothing of a field has no voice in it.

@@ -1,0 +1,50 @@
+"""`turncap load`: exported telemetry in, a database out."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+SHOWN = 20  # rejects told one by one; the rest are counted
+
+
+def configure(parser: argparse.ArgumentParser) -> None:
+    """Declare the arguments."""
+    parser.add_argument(
+        "paths",
+        nargs="+",
+        metavar="PATH",
+        help="file, folder or pattern of exported telemetry; - is standard input",
+    )
+    parser.add_argument(
+        "--db", type=Path, required=True, metavar="FILE", help="database to load into; made when it is absent"
+    )
+    parser.add_argument(
+        "--strict",
+        action="store_true",
+        help="fail on the first input that cannot be read, and keep nothing of it",
+    )
+
+
+def run(args: argparse.Namespace) -> int:
+    """Load, say what was recognised, and name what was not."""
+    from analytics.cli import ExitCode
+    from analytics.loading import load
+    from analytics.paths import expand
+    from analytics.warehouse import Warehouse
+
+    paths = expand(args.paths)
+    with Warehouse.open(args.db) as warehouse:
+        try:
+            summary = load(warehouse, paths, strict=args.strict)
+        except BaseException:
+            warehouse.discard_if_empty()
+            raise
+    for line in summary.lines():
+        print(line)
+    for reject in summary.rejects[:SHOWN]:
+        print(f"turncap: {reject}", file=sys.stderr)
+    if len(summary.rejects) > SHOWN:
+        print(f"turncap: {len(summary.rejects) - SHOWN} more; all are in table rejects", file=sys.stderr)
+    return ExitCode.REJECTS if summary.rejects else ExitCode.DONE

@@ -1,0 +1,102 @@
+"""What has been read of which content, so that a file is read once and a growing one is continued.
+
+A content is known by its first line and by the hash of what was read of it, not by its name: a rotated
+or packed file is known again, a truncated and rewritten one is not mistaken. The ledger only spares
+work: natural keys in the tables keep a record that is read twice from counting twice.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from analytics.otlp import streams
+from analytics.warehouse import Warehouse
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mark:
+    """How far a content was read: `offset` bytes with the hash `digest`, `lines` lines, `records` of use."""
+
+    fingerprint: str
+    path: str
+    offset: int = 0
+    lines: int = 0
+    records: int = 0
+    digest: str = ""
+    replaces: str = ""  # the digest of the mark that this one goes on from
+    records_before: int = 0
+
+    def at(self, offset: int, lines: int, digest: str, records: int) -> Mark:
+        """The mark further on; `records` counts those of this load."""
+        return replace(self, offset=offset, lines=lines, digest=digest, records=self.records_before + records)
+
+
+def fingerprint(first_line: bytes) -> str:
+    """By what a content is looked up."""
+    return hashlib.sha256(first_line).hexdigest()
+
+
+def resume(
+    warehouse: Warehouse, mark: Mark, content: streams.Content, path: str
+) -> tuple[Mark, streams.Content]:
+    """The mark to go on from and the content standing there; the start when the content is new."""
+    found = warehouse.rows(
+        'SELECT "offset", digest, lines, records FROM files WHERE fingerprint = ? ORDER BY "offset"',
+        [mark.fingerprint],
+    )
+    best, passed_to = mark, 0
+    for offset, digest, lines, records in found:
+        if not content.skip(offset):
+            passed_to = -1
+            break
+        passed_to = offset
+        if content.digest.hexdigest() == digest:
+            best = replace(
+                mark, offset=offset, lines=lines, records=records, digest=digest, replaces=digest,
+                records_before=records,
+            )  # fmt: skip
+    if passed_to != best.offset:
+        # Read past the last mark that fits: begin again, as far as it does fit.
+        content = streams.content_of(streams.open_content(path))
+        content.skip(best.offset)
+    content.lines = best.lines
+    return best, content
+
+
+def write(warehouse: Warehouse, marks: Sequence[Mark], now: int) -> None:
+    """Store the marks, each in place of the one it goes on from."""
+    for mark in marks:
+        warehouse.connection.execute(
+            "DELETE FROM files WHERE fingerprint = ? AND digest IN (?, ?)",
+            [mark.fingerprint, mark.replaces, mark.digest],
+        )
+        warehouse.connection.execute(
+            'INSERT INTO files BY NAME SELECT ? AS fingerprint, ? AS path, ? AS size, ? AS "offset", '
+            "? AS digest, ? AS lines, ? AS records, ? AS loaded_at",
+            [
+                mark.fingerprint,
+                mark.path,
+                mark.offset,
+                mark.offset,
+                mark.digest,
+                mark.lines,
+                mark.records,
+                now,
+            ],
+        )
+
+
+def write_rejects(warehouse: Warehouse, rejects: Sequence[tuple[Any, ...]]) -> None:
+    """Store rejects once each: (path, line, offset, reason, time, fingerprint)."""
+    for path, line, offset, reason, now, fingerprint in rejects:
+        warehouse.connection.execute(
+            'INSERT INTO rejects BY NAME SELECT $path AS path, $line AS line, $offset AS "offset", '
+            "$reason AS reason, $now AS loaded_at, $fingerprint AS fingerprint WHERE NOT EXISTS "
+            '(FROM rejects r WHERE r.path = $path AND r."offset" IS NOT DISTINCT FROM $offset '
+            "AND r.reason = $reason)",
+            {"path": path, "line": line, "offset": offset, "reason": reason, "now": now,
+             "fingerprint": fingerprint},
+        )  # fmt: skip

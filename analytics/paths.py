@@ -1,0 +1,53 @@
+"""What a person names on the command line -> the files to read, in an order that does not change."""
+
+from __future__ import annotations
+
+import difflib
+import glob
+from collections.abc import Sequence
+from pathlib import Path
+
+from analytics.errors import InputError
+
+STDIN = "-"
+# Names in a folder that are never telemetry: databases, and what a load or report wrote beside it.
+_PASSED_OVER = (".duckdb", ".wal", ".html", ".md", ".py", ".parquet", ".png", ".toml", ".tmp")
+
+
+def expand(names: Sequence[str]) -> list[str]:
+    """Every file that `names` (files, folders with all below them, patterns, `-`) stand for, each once.
+
+    Raises:
+        InputError: a name that stands for nothing, with the nearest name there is.
+    """
+    found: dict[str, None] = {}
+    for name in names:
+        if name == STDIN:
+            found[name] = None
+            continue
+        path = Path(name).expanduser()
+        if path.is_dir():
+            inside = [one for one in sorted(path.rglob("*")) if _telemetry(one)]
+            if not inside:
+                raise InputError(f"{name}: a folder without files to load")
+            found.update(dict.fromkeys(map(str, inside)))
+        elif path.exists():
+            found[str(path)] = None
+        elif matches := sorted(glob.glob(str(path), recursive=True)):  # noqa: PTH207 - absolute patterns too
+            found.update(dict.fromkeys(one for one in matches if Path(one).is_file()))
+        else:
+            raise InputError(f"{name}: no such file, folder or pattern{_nearest(path)}")
+    return list(found)
+
+
+def _telemetry(path: Path) -> bool:
+    return path.is_file() and not path.name.startswith(".") and path.suffix not in _PASSED_OVER
+
+
+def _nearest(path: Path) -> str:
+    try:
+        names = [one.name for one in path.parent.iterdir()]
+    except OSError:
+        return f"; there is no folder {path.parent}"
+    near = difflib.get_close_matches(path.name, names, n=1, cutoff=0.5)
+    return f"; did you mean {path.parent / near[0]}?" if near else ""

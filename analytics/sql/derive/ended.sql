@@ -1,0 +1,36 @@
+-- grain: one row a turn of `batch` whose end was told; a log's attribute wins over the span event's, and
+-- that over the span's own.
+SELECT
+    turn_id,
+    arg_min("at", told) AS "at",
+    arg_min(guard_id, told) AS guard_id,
+    arg_min(seq, told) AS seq,
+    arg_min(schema_version, told) AS schema_version,
+    arg_min(guard_version, told) AS guard_version,
+    arg_min(outcome, told) AS outcome,
+    arg_min(calls, told) AS calls,
+    arg_min(ran, told) AS ran,
+    arg_min(total, told) AS total,
+    arg_min(refused, told) AS refused,
+    arg_min(settled, told) AS settled,
+    arg_min(errors, told) AS errors,
+    arg_min(distinct_keys, told) AS distinct_keys,
+    arg_min(repeat_count, told) AS max_repeat,
+    arg_min(name_streak_max, told) AS name_streak_max,
+    arg_min(milestones_k, told) AS milestones_k,
+    arg_min(milestones_call, told) AS milestones_call,
+    arg_min(milestones_epoch, told) AS milestones_epoch,
+    arg_min(milestones_batch_first_call, told) AS milestones_batch_first_call,
+    arg_min(batches, told) AS batches,
+    arg_min(retries, told) AS retries,
+    arg_min(keys_forgotten, told) AS keys_forgotten,
+    arg_min(chunks_sent, told) AS chunks_sent,
+    arg_min(candidates, told) AS candidates,
+    arg_min(candidates_halt_call, told) AS candidates_halt_call,
+    arg_min(duration_ms, told) AS duration_ms,
+    arg_min(gen_ai_conversation_id, told) AS conversation_id,
+    arg_min(gen_ai_agent_name, told) AS agent,
+    arg_min(gen_ai_request_model, told) AS model,
+    min(source) AS source
+FROM (SELECT *, source || event_id AS told FROM raw_ended SEMI JOIN batch USING (turn_id))
+GROUP BY turn_id

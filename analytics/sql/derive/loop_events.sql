@@ -1,0 +1,30 @@
+-- grain: one row a (would-be) halt; a log's attribute wins over a span's.
+SELECT
+    event_id,
+    arg_min(turn_id, source) AS turn_id,
+    arg_min("at", source) AS "at",
+    arg_min(threshold, source) AS threshold,
+    arg_min(mode, source) AS mode,
+    arg_min(enforced, source) AS enforced,
+    arg_min(explored, source) AS explored,
+    arg_min(holdout_rate, source) AS holdout_rate,
+    arg_min(call_number, source) AS call_number,
+    arg_min(total, source) AS total,
+    arg_min(signal, source) AS signal,
+    arg_min(level, source) AS level,
+    arg_min("limit", source) AS "limit",
+    arg_min(repeat_count, source) AS repeat_count,
+    arg_min(repeat_tool, source) AS repeat_tool,
+    arg_min(repeat_digest, source) AS repeat_digest,
+    arg_min(repeat_first_call, source) AS repeat_first_call,
+    arg_min(repeat_last_call, source) AS repeat_last_call,
+    arg_min(distinct_keys, source) AS distinct_keys,
+    arg_min(name_streak_max, source) AS name_streak_max,
+    arg_min(level_repeat, source) AS level_repeat,
+    arg_min(level_recent_repeat, source) AS level_recent_repeat,
+    arg_min(level_novelty_repeat, source) AS level_novelty_repeat,
+    arg_min(level_same_result_repeat, source) AS level_same_result_repeat,
+    arg_min(level_no_progress, source) AS level_no_progress,
+    arg_min(also, source) AS also
+FROM raw_detected SEMI JOIN batch USING (turn_id)
+GROUP BY event_id

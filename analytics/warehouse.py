@@ -1,0 +1,131 @@
+"""The DuckDB file: opened, checked, written. Its tables are described in schema.sql and nowhere else."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+
+from analytics.database import SCHEMA_VERSION, check
+from analytics.errors import InputError
+
+APPLICATION = "turncap"
+SCHEMA = Path(__file__).with_name("schema.sql")
+MEMORY = "512MB"  # for DuckDB; it spills beyond
+
+_ARROW: dict[str, pa.DataType] = {
+    "TEXT": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "BIGINT[]": pa.list_(pa.int64()),
+    "TEXT[]": pa.list_(pa.string()),
+}
+
+
+class Warehouse:
+    """An open database of turncap's. Use `Warehouse.open`; a context manager that closes it."""
+
+    def __init__(self, connection: duckdb.DuckDBPyConnection, path: Path, created: bool) -> None:
+        self.connection = connection
+        self.path = path
+        self.created = created
+
+    @classmethod
+    def open(cls, path: Path) -> Warehouse:
+        """Open `path` for writing, creating it when it is absent. InputError says why it cannot be."""
+        created = not path.exists()
+        if created and not path.parent.is_dir():
+            raise InputError(f"{path}: the directory {path.parent} does not exist; create it or name another")
+        connection = connect(path)
+        try:
+            if created:
+                connection.execute("BEGIN")
+                connection.execute(SCHEMA.read_text(encoding="utf-8"))
+                connection.execute(
+                    "INSERT INTO meta VALUES ('application', ?), ('schema_version', ?)",
+                    [APPLICATION, str(SCHEMA_VERSION)],
+                )
+                connection.execute("COMMIT")
+            check(connection, path)
+        except BaseException:
+            connection.close()
+            if created:
+                path.unlink(missing_ok=True)
+            raise
+        return cls(connection, path, created)
+
+    def __enter__(self) -> Warehouse:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def discard_if_empty(self) -> None:
+        """Close the file, and remove it when this process made it and nothing was committed to it."""
+        empty = self.created and not self.rows("FROM files LIMIT 1")
+        self.close()
+        if empty:
+            self.path.unlink(missing_ok=True)
+            self.path.with_name(self.path.name + ".wal").unlink(missing_ok=True)
+
+    @contextmanager
+    def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """All or nothing of what is done inside."""
+        self.connection.execute("BEGIN")
+        try:
+            yield self.connection
+            self.connection.execute("COMMIT")
+        except BaseException:
+            self.rollback()
+            raise
+
+    def rollback(self) -> None:
+        """Give up the transaction that is open, if one is."""
+        with suppress(duckdb.Error):  # none was open
+            self.connection.execute("ROLLBACK")
+
+    def rows(self, query: str, parameters: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
+        """All rows of a query."""
+        return self.connection.execute(query, list(parameters)).fetchall()
+
+    def stage(self, name: str, columns: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]) -> None:
+        """Make `columns` readable as the view `name`; OverflowError when an integer passes 64 bits."""
+        arrays = [pa.array(columns[column], type=_ARROW[kind]) for column, kind in kinds.items()]
+        self.connection.register(name, pa.Table.from_arrays(arrays, names=list(kinds)))
+
+
+def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
+    """A connection to `path`; InputError when it is locked or no DuckDB file."""
+    try:
+        return duckdb.connect(
+            str(path),
+            read_only=read_only,
+            config={"memory_limit": MEMORY, "preserve_insertion_order": "false"},
+        )
+    except duckdb.Error as error:
+        raise InputError(f"{path}: {_reason(str(error))}") from None
+
+
+def _reason(message: str) -> str:
+    """DuckDB's message in one line of ours."""
+    if "Could not set lock" in message or "Conflicting lock" in message:
+        holder = re.search(r"PID (\d+)", message)
+        by = f"process {holder[1]}" if holder else "another program"
+        return (
+            f"{by} has this database open; wait until it is done, or let readers open a copy that "
+            "`turncap snapshot` publishes"
+        )
+    if "not a valid DuckDB" in message or "not a DuckDB" in message.replace("valid ", ""):
+        return "not a DuckDB database; name another file with --db"
+    first = message.strip().splitlines()[0]
+    return f"cannot be opened as a database: {first}"
