@@ -95,13 +95,13 @@ def test_outcomes_labels_clusters_and_limits_are_mapped(out: Path) -> None:
 def test_calls_keep_time_error_tool_and_result(out: Path) -> None:
     found = rows(
         out,
-        """SELECT n, key, tool, mutating, error, offset_ms, result, settled_after FROM calls JOIN turns USING (turn_id)
-        WHERE seq = 1 ORDER BY n""",
+        """SELECT n, key, tool, mutating, error, offset_ms, result, settled_after
+        FROM calls JOIN turns USING (turn_id) WHERE seq = 1 ORDER BY n""",
     )
     assert found == [
         (1, 0, "shell", False, False, 0, 0, 1),
         (2, 1, "read", False, True, 1500, 1, 2),
-        (3, 0, "odd", False, False, 4000, 0, 3),
+        (3, 2, "odd", False, False, 4000, 2, 3),
     ]
     assert rows(
         out, "SELECT count(*) FROM calls JOIN turns USING (turn_id) WHERE seq = 2 AND offset_ms IS NULL"
