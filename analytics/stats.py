@@ -10,8 +10,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 from scipy import optimize
 from scipy import stats as scipy_stats
 
@@ -20,6 +22,8 @@ PLANNED_LOOKS = 13  # weekly looks in a quarter
 KISH_ICC = 0.05  # intra-cluster correlation assumed where no event was seen to estimate it from
 RESAMPLES = 999
 SEED = 20_240_101  # fixed, so that a report made twice says the same
+
+Numbers: TypeAlias = Sequence[float] | npt.NDArray[np.number]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +104,7 @@ def wilson(events: float, n: float, *, tail: float) -> Interval:
     )
 
 
-def kish_deff(sizes: Sequence[float], *, icc: float = KISH_ICC) -> float:
+def kish_deff(sizes: Numbers, *, icc: float = KISH_ICC) -> float:
     """Variance against independent units that clusters of these sizes cost at a given correlation.
 
     Assumes one correlation within every cluster. Misleads where the correlation is not what was assumed.
@@ -110,7 +114,7 @@ def kish_deff(sizes: Sequence[float], *, icc: float = KISH_ICC) -> float:
     return 1 + icc * (float((size**2).sum()) / float(size.sum()) - 1)
 
 
-def linearised_variance(events: Sequence[float], sizes: Sequence[float]) -> float:
+def linearised_variance(events: Numbers, sizes: Numbers) -> float:
     """Variance of the ratio sum(events) / sum(sizes) between clusters.
 
     Assumes clusters drawn independently, at least two. Misleads (too small) with few clusters or a
@@ -122,7 +126,7 @@ def linearised_variance(events: Sequence[float], sizes: Sequence[float]) -> floa
     return groups / (groups - 1) * float((residual**2).sum()) / float(size.sum()) ** 2
 
 
-def clustered_rate(events: Sequence[float], sizes: Sequence[float], *, tail: float) -> Rate:
+def clustered_rate(events: Numbers, sizes: Numbers, *, tail: float) -> Rate:
     """Share of events over units that come in clusters: exact binomial at the effective size.
 
     `events[g]` of `sizes[g]` units in cluster g; empty clusters are left out. The effective size is
@@ -133,8 +137,9 @@ def clustered_rate(events: Sequence[float], sizes: Sequence[float], *, tail: flo
     Assumes that clusters are independent of each other. Misleads with fewer than 20 clusters, and where
     one cluster holds most units. Source: Korn and Graubard, Survey Methodology 24 (1998) 193.
     """
-    kept = [(x, m) for x, m in zip(events, sizes, strict=True) if m > 0]
-    total, n, groups = float(sum(x for x, _ in kept)), float(sum(m for _, m in kept)), len(kept)
+    event, size = np.asarray(events, dtype=float), np.asarray(sizes, dtype=float)
+    event, size = event[size > 0], size[size > 0]
+    total, n, groups = float(event.sum()), float(size.sum()), len(size)
     if n == 0:
         return Rate(
             events=0, n=0, clusters=0, estimate=None, deff=1.0, n_eff=0.0, low=0.0, high=1.0, tail=tail
@@ -144,10 +149,9 @@ def clustered_rate(events: Sequence[float], sizes: Sequence[float], *, tail: flo
         deff, n_eff = n, 0.0
     else:
         if 0 < total < n:
-            variance = linearised_variance([x for x, _ in kept], [m for _, m in kept])
-            deff = max(1.0, variance / (share * (1 - share) / n))
+            deff = max(1.0, linearised_variance(event, size) / (share * (1 - share) / n))
         else:
-            deff = kish_deff([m for _, m in kept])
+            deff = kish_deff(size)
         n_eff = n / deff * _z_over_t(tail, groups - 1) ** 2
     ends = clopper_pearson(share * n_eff, n_eff, tail=tail)
     return Rate(
@@ -176,7 +180,7 @@ def false_halt_share(wrong_share: float, *, would_halts: float, clean: float) ->
 
 
 def difference_estimate(
-    judge: Sequence[float], pairs: Sequence[tuple[float, float, float]], *, units: int
+    judge: Numbers, pairs: Sequence[tuple[float, float, float]], *, units: int
 ) -> Estimate:
     """Share by a judge's labels on all units, corrected by a planned sample of better ones.
 
@@ -305,14 +309,15 @@ def bounds_of_wrong(halts: int, *, known_wrong: int, known_right: int) -> tuple[
     return known_wrong, halts - known_right
 
 
-def paired_difference(differences: Sequence[float], *, clusters: int, tail: float) -> Difference:
+def paired_difference(differences: Numbers, *, clusters: int, tail: float) -> Difference:
     """Total difference over the same turns, its ends by resampling clusters.
 
     `differences` is one number a cluster in which the two policies differ (others are 0 and need not be
     given); `clusters` counts all. Assumes independent clusters. Misleads with fewer than 20 clusters, and
     for rates that hang on a few rare events. Source: Efron and Tibshirani (1993), percentile bootstrap.
     """
-    given = np.asarray([value for value in differences if value], dtype=float)
+    given = np.asarray(differences, dtype=float)
+    given = given[given != 0]
     total = float(given.sum())
     if not len(given):
         return Difference(total=0.0, low=0.0, high=0.0)

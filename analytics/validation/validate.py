@@ -1,0 +1,186 @@
+"""A database in, everything that can be said of its thresholds out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+import duckdb
+import numpy as np
+
+from analytics import stats
+from analytics.database import select
+from analytics.replay import Replay as Recorded
+from analytics.validation.gates import Reproduced, gates, lost_turns
+from analytics.validation.looks import block_of, look_of, numbers, week_number, week_text, weeks
+from analytics.validation.outcomes import Outcomes
+from analytics.validation.population import Population, Turns, latest_time, read_population
+from analytics.validation.rates import Planned, Share, halt_rates, length_share
+from analytics.validation.settings import Settings
+from analytics.validation.verdicts import Case, Look, Verdict, judge
+from guard.policy import CapPolicy
+
+FEW_AGENTS = 5  # under so many, intervals by agent stand beside the pooled one
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ByAgent:
+    """The rates of one agent alone."""
+
+    agent: str
+    turns: int
+    shares: tuple[Share, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Validation:
+    """What was judged, on what, and what came of it. `scope_key` names the row of a weekly look."""
+
+    case: Case
+    verdicts: tuple[Verdict, ...]
+    by_agent: tuple[ByAgent, ...]
+    scope_key: str
+
+    @property
+    def population(self) -> Population:
+        """The turns in scope."""
+        return self.case.population
+
+
+def validate(
+    connection: duckdb.DuckDBPyConnection,
+    recorded: Recorded,
+    settings: Settings,
+    *,
+    as_of: int | None = None,
+    week: str | None = None,
+) -> Validation:
+    """Judge the three questions. `as_of` is nanoseconds since 1970 (None: the latest time seen).
+
+    With `week` the turns from the first week of its block up to it are judged at the level of that look;
+    without, all turns are looked at once, at 5 %.
+    """
+    moment = latest_time(connection) if as_of is None else as_of
+    population = read_population(connection, as_of=moment, sampled_by_head=settings.evidence.sampled_by_head)
+    look, scope_key = Look(level=stats.ONE_LOOK), ""
+    if week is not None:
+        population, look, scope_key = _until(population, week)
+    mode = str(population.turns.frame["mode"].iloc[0]) if len(population.turns) else ""
+    found = gates(
+        connection,
+        as_of=moment,
+        policy_hash=population.policy_hash,
+        mode=mode,
+        signal=population.policy.signal,
+        reproduced=_reproduced(connection, recorded, population.everything),
+        sampled_by_head=settings.evidence.sampled_by_head,
+    )
+    case = Case(
+        population=population,
+        replay=Outcomes(recorded, population.turns),
+        settings=settings,
+        look=look,
+        gates=found,
+        planned=_planned(connection),
+        lost=lost_turns(found, connection, as_of=moment),
+        scope=_scope(population, mode),
+    )
+    return Validation(case=case, verdicts=judge(case), by_agent=_by_agent(case), scope_key=scope_key)
+
+
+def _until(population: Population, week: str) -> tuple[Population, Look, str]:
+    asked = week_number(week)
+    block = block_of(weeks(population.turns), asked)
+    number = numbers(population.turns)
+    keep = (number >= block.first) & (number <= asked)
+    keep &= population.turns.frame["guard_version"] == block.guard_version
+    kept = Population(
+        turns=Turns(population.turns.frame[keep].reset_index(drop=True)),
+        everything=population.everything,
+        policy=population.policy,
+        policy_hash=population.policy_hash,
+        guarded=population.guarded,
+        left_out={**population.left_out, "another week or guard version": int((~keep).sum())},
+    )
+    scope = (
+        f"{population.policy.text} · guard {block.guard_version or 'none'} · from {week_text(block.first)}"
+    )
+    return kept, look_of(block, week_text(asked)), scope
+
+
+def _reproduced(connection: duckdb.DuckDBPyConnection, recorded: Recorded, turns: Turns) -> Reproduced | None:
+    """Replay each policy that ran on its own turns: the call halted at must be the one logged."""
+    logged = same = 0
+    frame = turns.frame
+    outcomes_at = Outcomes(recorded, turns)
+    for policy_hash, text in connection.execute(
+        "SELECT policy_hash, text FROM policies WHERE kind <> 'disabled' AND text IS NOT NULL"
+    ).fetchall():
+        rows = (frame["policy_hash"] == policy_hash).to_numpy(dtype=bool)
+        if not rows.any():
+            continue
+        halt = frame["would_halt_call"].fillna(0).to_numpy(dtype=np.int64)
+        low, high = outcomes_at.calls_of(CapPolicy.from_text(text))
+        said = rows & (halt > 0)
+        invented = rows & (halt == 0) & (high <= turns.calls) & (low == high)
+        hidden = said & (low < high) & (low <= halt)  # what was lost hides the call: neither right nor wrong
+        logged += int((said & ~hidden).sum() + invented.sum())
+        same += int((said & ~hidden & (low == halt) & (high == halt)).sum())
+    return Reproduced(logged=logged, same=same) if logged else None
+
+
+def _planned(connection: duckdb.DuckDBPyConnection) -> dict[str, Planned]:
+    frame = select(connection, "planned_labels")
+    return {
+        str(turn): Planned(judge=_number(judge), human=_number(human), probability=_number(probability))
+        for turn, judge, human, probability in frame.itertuples(index=False)
+    }
+
+
+def _number(value: float | None) -> float | None:
+    return None if value is None or value != value else float(value)
+
+
+def _scope(population: Population, mode: str) -> Mapping[str, object]:
+    frame = population.turns.frame
+    started = frame["started_at"].dropna()
+    return {
+        "policy": population.policy.text,
+        "mode": mode or None,
+        "guard_versions": sorted(set(frame["guard_version"]) - {""}),
+        "agents": sorted(set(frame["agent"]) - {""}),
+        "models": sorted(set(frame["model"]) - {""}),
+        "from": _day(int(started.min())) if len(started) else None,
+        "to": _day(int(started.max())) if len(started) else None,
+        "turns": len(frame),
+        "clusters": int(frame["cluster"].nunique()),
+        "cluster": population.turns.cluster_kind if len(frame) else None,
+        "left_out": dict(population.left_out),
+    }
+
+
+def _day(nanoseconds: int) -> str:
+    return datetime.fromtimestamp(nanoseconds / 1e9, tz=UTC).date().isoformat()
+
+
+def _by_agent(case: Case) -> tuple[ByAgent, ...]:
+    """Rates of each agent, where there are at least two and fewer than five."""
+    agents = case.turns.frame["agent"]
+    names = sorted(agents.unique())
+    if not 1 < len(names) < FEW_AGENTS:
+        return ()
+    policy, rows = case.population.policy, []
+    outcome = case.replay.under(policy)
+    for name in names:
+        mine = (agents == name).to_numpy(dtype=bool)
+        turns = case.turns.where(mine)
+        rates = halt_rates(
+            turns, outcome.where(mine), tail=case.look.level, planned=case.planned, holdout=True
+        )
+        free = turns.where(~turns.flags("length_limited"))
+        shares = [rates.fdr, rates.fhr]
+        if len(free) and policy.backstop is not None:
+            shares.append(length_share(free, policy.backstop, tail=case.look.level))
+        rows.append(ByAgent(agent=str(name), turns=len(turns), shares=tuple(shares)))
+    return tuple(rows)
