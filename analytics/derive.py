@@ -6,10 +6,12 @@ Turns are derived in batches, so that memory does not grow with what was loaded.
 
 from __future__ import annotations
 
-import hashlib
+from hashlib import blake2b
 from importlib.resources import files
 
 from analytics.warehouse import Warehouse
+from guard.errors import PolicyError
+from guard.policy import CapPolicy
 
 BATCH = 50_000  # turns at a time
 
@@ -53,35 +55,36 @@ def _derive_batch(warehouse: Warehouse) -> None:
 
 def _policies(warehouse: Warehouse) -> None:
     """Fill `policies` from what was told of them, and `policy_texts` with the hash of each candidate."""
-    texts = [row[0] for row in warehouse.rows("SELECT DISTINCT unnest(candidates) FROM ended")]
-    kinds = {"text": "TEXT", "policy_hash": "TEXT"}
-    warehouse.stage("texts", {"text": texts, "policy_hash": [policy_hash(text) for text in texts]}, kinds)
-    warehouse.connection.execute("CREATE OR REPLACE TEMP TABLE policy_texts AS SELECT * FROM texts")
-    warehouse.connection.unregister("texts")
+    connection = warehouse.connection
     for table in ("raw_started", "raw_detected"):
-        warehouse.connection.execute(
-            "INSERT OR IGNORE INTO policies BY NAME SELECT DISTINCT policy_hash, policy_kind AS kind, "
-            "policy_signal AS signal, policy_soft_cap AS soft_cap, policy_stuck_at AS stuck_at, "
-            "policy_backstop AS backstop, policy_hard_cap AS hard_cap "
+        connection.execute(
+            "INSERT OR IGNORE INTO policies BY NAME SELECT DISTINCT ON (policy_hash) policy_hash, "
+            "policy_kind AS kind, policy_signal AS signal, policy_soft_cap AS soft_cap, "
+            "policy_stuck_at AS stuck_at, policy_backstop AS backstop, policy_hard_cap AS hard_cap "
             f"FROM {table} SEMI JOIN batch USING (turn_id) "
-            "WHERE policy_hash IS NOT NULL AND policy_kind IS NOT NULL"
+            "WHERE policy_hash IS NOT NULL AND policy_kind IS NOT NULL ORDER BY ALL"
         )
-    for text, digest in zip(texts, map(policy_hash, texts), strict=True):
-        kind, *pairs = text.split()
-        fields = dict(pair.split("=", 1) for pair in pairs if "=" in pair)
-        numbers = [_number(fields.get(name)) for name in ("soft_cap", "stuck_at", "backstop", "hard_cap")]
-        warehouse.connection.execute(
+    texts = [
+        text for (text,) in warehouse.rows("SELECT DISTINCT unnest(candidates) AS c FROM ended ORDER BY c")
+    ]
+    policies = {text: _policy(text) for text in texts if text is not None}
+    hashes = [blake2b(text.encode()).hexdigest()[:16] for text in policies]
+    warehouse.stage("texts", "policies", {"text": list(policies), "policy_hash": hashes})
+    connection.execute("CREATE OR REPLACE TEMP TABLE policy_texts AS SELECT * FROM texts")
+    connection.unregister("texts")
+    for (text, policy), digest in zip(policies.items(), hashes, strict=True):
+        connection.execute(
             "INSERT INTO policies BY NAME SELECT ? AS policy_hash, ? AS kind, ? AS signal, ? AS soft_cap, "
             "? AS stuck_at, ? AS backstop, ? AS hard_cap, ? AS text "
             "ON CONFLICT (policy_hash) DO UPDATE SET text = excluded.text",
-            [digest, kind, fields.get("signal"), *numbers, text],
+            [digest, text.split(" ")[0], *policy, text],
         )
 
 
-def _number(text: str | None) -> int | None:
-    return int(text) if text and text.isdecimal() else None
-
-
-def policy_hash(text: str) -> str:
-    """The hash of a policy's canonical text."""
-    return hashlib.blake2b(text.encode()).hexdigest()[:16]
+def _policy(text: str) -> tuple[str | int | None, ...]:
+    """Signal, soft cap, stuck at, backstop and hard cap of a canonical text; all None when it is none."""
+    try:
+        policy = CapPolicy.from_text(text)
+    except PolicyError:
+        return (None,) * 5
+    return policy.signal, policy.soft_cap, policy.stuck_at, policy.backstop, policy.hard_cap

@@ -13,8 +13,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
 
-from analytics import ledger
+from analytics import groups, ledger
 from analytics.derive import derive
+from analytics.dialects import DIALECTS
 from analytics.dialects.base import Record
 from analytics.dialects.turncap import PREFIX, TABLES, Collector
 from analytics.errors import InputError
@@ -89,6 +90,7 @@ class Loader:
         self.strict = strict
         self.summary = Summary()
         self._collector = Collector()
+        self._seen: list[tuple[Any, ...]] = []
         self._counters: dict[tuple[str, str, str, int], tuple[int, float]] = {}
         self._marks: dict[str, ledger.Mark] = {}
         self._waiting: list[tuple[Reject, str]] = []
@@ -102,7 +104,7 @@ class Loader:
                 self._file(path, raw)
         self._refuse_the_unrecognised()
         self._flush()
-        self.summary.turns = derive(self.warehouse)
+        self.summary.turns = derive(self.warehouse) + groups.assemble_pending(self.warehouse)
         self.summary.products = {
             (dialect, grade): turns
             for dialect, grade, turns in self.warehouse.rows(
@@ -188,7 +190,7 @@ class Loader:
                     if self._collector.problems:
                         problems += self._collector.problems
                         self._collector.problems.clear()
-                else:
+                elif not self._offer(item, path, offset, told):
                     told.foreign += 1
                     told.looks_like = told.looks_like or _likeness(item)
             case Point():
@@ -200,6 +202,16 @@ class Loader:
                     told.looks_like = told.looks_like or f"OTLP metrics such as {item.metric!r}"
             case Unreadable():
                 problems.append(item.reason)
+
+    def _offer(self, record: Record, path: str, offset: int, told: FileSummary) -> bool:
+        """Offer a record to every dialect; False when none knows it."""
+        record.path, record.offset = path, offset
+        for dialect in DIALECTS:
+            if (seen := dialect.recognise(record)) is not None:
+                told.events += 1
+                self._seen += [groups.row(dialect.name, one) for one in seen]
+                return True
+        return False
 
     def _count(self, point: Point) -> None:
         attributes = json.dumps(point.attributes, sort_keys=True, default=str)
@@ -239,7 +251,13 @@ class Loader:
         with self.warehouse.transaction():
             for event, rows in self._collector.rows.items():
                 if len(rows):
-                    _insert(self.warehouse, TABLES[event].name, rows.columns, rows.table.columns())
+                    table = TABLES[event]
+                    self.warehouse.fold(table.name, rows.columns, key=("event_id", "source"))
+                    self.warehouse.connection.execute(
+                        "INSERT INTO pending SELECT DISTINCT 'turn', turn_id FROM fresh"
+                    )
+            if self._seen:
+                groups.insert_seen(self.warehouse, self._seen)
             _insert_counters(self.warehouse, self._counters)
             ledger.write(self.warehouse, list(self._marks.values()), now)
             ledger.write_rejects(
@@ -247,6 +265,7 @@ class Loader:
                 [(r.path, r.line, r.offset, r.reason, now, fingerprint) for r, fingerprint in self._waiting],
             )
         self._collector.clear()
+        self._seen.clear()
         self._counters.clear()
         self._marks.clear()
         self._waiting.clear()
@@ -265,50 +284,14 @@ def _likeness(record: Record) -> str:
     return f"OTLP {record.source}s such as {record.name!r} of {record.scope or 'no scope'}"
 
 
-def _insert(
-    warehouse: Warehouse, table: str, columns: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]
-) -> None:
-    """Add the rows that are new; of two that tell one event differently, the smaller text stays."""
-    connection = warehouse.connection
-    warehouse.stage("staged", columns, kinds)
-    connection.execute("CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT * FROM staged")
-    connection.unregister("staged")
-    connection.execute("INSERT INTO pending SELECT DISTINCT 'turn', turn_id FROM fresh")
-    (clash,) = connection.execute(
-        "SELECT (SELECT count(*) <> count(DISTINCT (event_id, source)) FROM fresh) OR "
-        f"EXISTS (FROM {table} SEMI JOIN fresh USING (event_id, source))"
-    ).fetchall()[0]
-    if clash:
-        connection.execute(
-            f"INSERT INTO fresh SELECT * FROM {table} SEMI JOIN fresh USING (event_id, source)"
-        )
-        connection.execute(
-            "CREATE OR REPLACE TEMP TABLE ranked AS SELECT f, to_json(f) AS told FROM "
-            "(SELECT DISTINCT * FROM fresh) f"
-        )
-        connection.execute(
-            "INSERT OR IGNORE INTO conflicts SELECT f.event_id, f.source, md5(told) FROM ranked "
-            "QUALIFY row_number() OVER (PARTITION BY f.event_id, f.source ORDER BY told) > 1"
-        )
-        connection.execute(
-            f"DELETE FROM {table} WHERE (event_id, source) IN (SELECT (event_id, source) FROM fresh)"
-        )
-        connection.execute(
-            "CREATE OR REPLACE TEMP TABLE fresh AS SELECT f.* FROM (SELECT f FROM ranked "
-            "QUALIFY row_number() OVER (PARTITION BY f.event_id, f.source ORDER BY told) = 1)"
-        )
-    connection.execute(f"INSERT INTO {table} SELECT * FROM fresh")
-
-
 def _insert_counters(
     warehouse: Warehouse, counters: Mapping[tuple[str, str, str, int], tuple[int, float]]
 ) -> None:
     if not counters:
         return
-    kinds = {"resource": "TEXT", "metric": "TEXT", "attributes": "TEXT", "started_at": "BIGINT",
-             "at": "BIGINT", "value": "DOUBLE"}  # fmt: skip
+    names = ("resource", "metric", "attributes", "started_at", "at", "value")
     rows = [(*series, *last) for series, last in counters.items()]
-    warehouse.stage("staged", dict(zip(kinds, zip(*rows, strict=True), strict=True)), kinds)
+    warehouse.stage("staged", "counters", dict(zip(names, zip(*rows, strict=True), strict=True)))
     warehouse.connection.execute(
         "INSERT INTO counters BY NAME SELECT * FROM staged "
         "ON CONFLICT (resource, metric, attributes, started_at) "

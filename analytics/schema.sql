@@ -214,7 +214,7 @@ CREATE TABLE group_turns (group_id TEXT NOT NULL, turn_id TEXT NOT NULL);
 
 -- One row a variant that lost: an event told twice by the same source, with different content.
 CREATE TABLE conflicts (
-    event_id TEXT NOT NULL, source TEXT NOT NULL, variant TEXT NOT NULL,
+    event_id TEXT NOT NULL, source TEXT NOT NULL, variant TEXT NOT NULL,  -- variant: a digest of the content
     PRIMARY KEY (event_id, source, variant)
 );
 

@@ -19,12 +19,12 @@ SCHEMA = Path(__file__).with_name("schema.sql")
 MEMORY = "512MB"  # for DuckDB; it spills beyond
 
 _ARROW: dict[str, pa.DataType] = {
-    "TEXT": pa.string(),
+    "VARCHAR": pa.string(),
     "BIGINT": pa.int64(),
     "DOUBLE": pa.float64(),
     "BOOLEAN": pa.bool_(),
     "BIGINT[]": pa.list_(pa.int64()),
-    "TEXT[]": pa.list_(pa.string()),
+    "VARCHAR[]": pa.list_(pa.string()),
 }
 
 
@@ -35,6 +35,7 @@ class Warehouse:
         self.connection = connection
         self.path = path
         self.created = created
+        self._kinds: dict[str, dict[str, str]] = {}
 
     @classmethod
     def open(cls, path: Path) -> Warehouse:
@@ -98,10 +99,53 @@ class Warehouse:
         """All rows of a query."""
         return self.connection.execute(query, list(parameters)).fetchall()
 
-    def stage(self, name: str, columns: Mapping[str, Sequence[Any]], kinds: Mapping[str, str]) -> None:
-        """Make `columns` readable as the view `name`; OverflowError when an integer passes 64 bits."""
-        arrays = [pa.array(columns[column], type=_ARROW[kind]) for column, kind in kinds.items()]
-        self.connection.register(name, pa.Table.from_arrays(arrays, names=list(kinds)))
+    def kinds(self, table: str) -> dict[str, str]:
+        """Column -> type of a table, as schema.sql declares it."""
+        if table not in self._kinds:
+            self._kinds[table] = {name: kind for name, kind, *_ in self.rows(f"DESCRIBE {table}")}
+        return self._kinds[table]
+
+    def stage(self, name: str, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
+        """Make `columns` of `table` readable as the view `name`."""
+        kinds = self.kinds(table)
+        arrays = [pa.array(values, type=_ARROW[kinds[column]]) for column, values in columns.items()]
+        self.connection.register(name, pa.Table.from_arrays(arrays, names=list(columns)))
+
+    def append(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
+        """Append rows whose values stand in the order of `names`."""
+        if rows:
+            self.stage("appended", table, dict(zip(names, zip(*rows, strict=True), strict=True)))
+            self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM appended")
+            self.connection.unregister("appended")
+
+    def fold(self, table: str, columns: Mapping[str, Sequence[Any]], key: tuple[str, ...]) -> None:
+        """Add to `table` what is new, one row a natural key; the temporary table `fresh` then holds it.
+
+        Equal rows fold into one. Of rows that tell the same thing differently the one with the smaller
+        text stays, whatever came first, and the others are noted in `conflicts`.
+        """
+        keys = ", ".join(key)
+        self.stage("staged", table, columns)
+        self.connection.execute("CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT * FROM staged")
+        self.connection.unregister("staged")
+        ((clash,),) = self.rows(
+            f"SELECT (SELECT count(*) <> count(DISTINCT ({keys})) FROM fresh) OR "
+            f"EXISTS (FROM {table} SEMI JOIN fresh USING ({keys}))"
+        )
+        if clash:
+            for statement in (
+                f"INSERT INTO fresh BY NAME SELECT * FROM {table} SEMI JOIN fresh USING ({keys})",
+                "CREATE OR REPLACE TEMP TABLE ranked AS SELECT *, row_number() OVER "
+                f"(PARTITION BY {keys} ORDER BY told) AS place FROM (SELECT f.*, to_json(f) AS told FROM "
+                "(SELECT DISTINCT * FROM fresh) f)",
+                f"INSERT OR IGNORE INTO conflicts SELECT concat_ws('/', {', '.join(key[:-1])}), {key[-1]}, "
+                "md5(told) FROM ranked WHERE place > 1",
+                f"DELETE FROM {table} WHERE ({keys}) IN (SELECT ({keys}) FROM fresh)",
+                "CREATE OR REPLACE TEMP TABLE fresh AS "
+                "SELECT * EXCLUDE (told, place) FROM ranked WHERE place = 1",
+            ):
+                self.connection.execute(statement)
+        self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM fresh")
 
 
 def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:
