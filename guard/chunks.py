@@ -79,9 +79,7 @@ class Chunks:
             fits += 1
         settled, retries = self.settled[:fits], self.retries[:retried]
         del self.settled[:fits], self.retries[:retried]
-        found: dict[str, Any] = {"index": self.sent}
-        if calls:
-            found["first_call"] = self.first_call
+        found: dict[str, Any] = {"index": self.sent, "first_call": self.first_call}
         if tools:
             found["tools"], found["tool_classes"] = zip(*tools, strict=True)
         for rows, lists in (

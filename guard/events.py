@@ -81,7 +81,7 @@ class CallsObserved(Event):
 
     name = names.TURN_CALLS
     index: int = _attribute(names.CHUNK_INDEX)
-    first_call: int | None = _optional(names.CHUNK_FIRST_CALL)
+    first_call: int = _attribute(names.CHUNK_FIRST_CALL)  # of the next call, in a chunk without calls
     tools: tuple[str, ...] | None = _optional(names.TOOLS)
     tool_classes: tuple[str, ...] | None = _optional(names.TOOLS_CLASS)
     keys: tuple[int, ...] | None = _optional(names.CALLS_KEY)
