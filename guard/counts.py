@@ -117,7 +117,7 @@ class Counts:
             key, now = self._count(name, identity, mutating, tool_class, offset_ms, first)
             numbers.append((self.calls, key))
             levels = now if not levels else list(map(_larger, levels, now))
-            if cause is None and self._reached(levels[signal]) is not None:
+            if cause is None and self._acts(levels[signal]):
                 cause = self.calls
             for candidate in self.candidates:
                 if candidate.halt_call is None and candidate.policy.decide(
@@ -136,6 +136,11 @@ class Counts:
         if self.total <= self.bound:
             return None
         return Threshold.EXPLICIT_HARD if self.policy.kind is PolicyKind.HARD else Threshold.BACKSTOP
+
+    def _acts(self, level: int | None) -> bool:
+        """Whether a threshold holds at this call that is new or still halts."""
+        reached = self._reached(level)
+        return reached is not None and (reached not in self.fired or self._standing(reached) is not None)
 
     def _count(
         self,
@@ -204,7 +209,7 @@ class Counts:
         if level > self.max_repeat:
             self.max_repeat = level
         wanted = 2 <= level <= LARGEST_MILESTONE or level == self.policy.stuck_at
-        if wanted and len(self.milestones) < MOST_MILESTONES:
+        if wanted and not self.unrun and len(self.milestones) < MOST_MILESTONES:
             self.milestones.append((level, self.calls, self.epoch, first))
 
     def _cross(self, levels: list[int | None], offset_ms: int | None) -> None:
@@ -223,11 +228,10 @@ class Counts:
         if threshold in self.fired:
             return self._standing(threshold)
         explored: bool | None = None
-        enforced = False
-        if self.mode is Mode.ENFORCE:
-            explored = self.bound is None and self._toss(threshold)
-            enforced = not explored
-            self.explored[threshold] = explored
+        tossed = self.mode is Mode.ENFORCE and self.bound is None and threshold in self.rates
+        if tossed:
+            self.explored[threshold] = explored = self._toss(threshold)
+        enforced = self.mode is Mode.ENFORCE and not explored
         self.fired.append(threshold)
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
         also = threshold is Threshold.BACKSTOP and stuck and self.bound is None
@@ -238,7 +242,7 @@ class Counts:
             "mode": str(self.mode),
             "enforced": enforced,
             "explored": explored,
-            "holdout_rate": self.rates.get(threshold) if self.mode is Mode.ENFORCE else None,
+            "holdout_rate": self.rates[threshold] if tossed else None,
             "call_number": cause,
             "total": self.total,
             "signal": self.policy.signal,
@@ -323,7 +327,8 @@ class Counts:
         self.settled += 1
         self.errors += failed
         pair = self.pairs.number((key, result))
-        self.same_result.settle(key, pair)
+        if key in self.first_calls:  # else it was forgotten, and would be held for good
+            self.same_result.settle(key, pair)
         self.no_progress.settle(key, pair)
         self.chunks.settled.append((call, pair, int(failed), self.calls))
         return True
@@ -444,7 +449,10 @@ class Counts:
     def from_state(self, state: dict[str, Any]) -> None:
         """Take up what `to_state` returned."""
         for name in self._PLAIN:
-            setattr(self, name, state[name])
+            value = state[name]
+            if type(getattr(self, name)) is int and type(value) is not int:
+                raise TypeError(f"{name} is no integer")
+            setattr(self, name, value)
         self.milestones = [tuple(row) for row in state["milestones"]]
         self.fired = [Threshold(word) for word in state["fired"]]
         self.candidates = [Candidate(CapPolicy.from_text(text), call) for text, call in state["candidates"]]

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import fields, is_dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from hashlib import blake2b
-from itertools import count
+from itertools import count, islice
 from json.encoder import encode_basestring
 from pathlib import PurePath
 from typing import Any, cast
@@ -35,7 +36,12 @@ PLAIN_DEPTH = 200  # what both json and orjson write without refusing
 MASKED_CHARACTERS = 1 << 18  # of a result, from its beginning; what follows is compared as it is
 
 _SCALARS = frozenset({str, int, bool, type(None)})
+_WRITTEN_AS_TEXT = (Decimal, date, datetime, time, timedelta, UUID, PurePath, complex, range)
 _ENCODER = json.JSONEncoder(ensure_ascii=False, sort_keys=True, separators=(",", ":"), check_circular=False)
+_INTEGER_BITS = 4096  # longer integers are written tagged: Python refuses to write very long decimals
+_INTEGER_DIGITS = 1_234  # an integer with fewer is shorter than that
+_DIGITS = re.compile(r"[0-9]+")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in a repr: another one in every process
 
 # What is volatile in a result: it changes from one run to the next although nothing happened.
 _MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
@@ -71,13 +77,18 @@ class KeyFailure(Exception):  # noqa: N818 - it never leaves this package
         super().__init__(reason)
 
 
-def call_key(name: str, args: Any = None) -> bytes:
-    """The key of a call, 16 bytes. None as arguments is an empty object.
+def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None) -> bytes:
+    """The key of a call, 16 bytes. None as arguments is an empty object; `ignored` ones are left out.
 
     Raises:
         KeyFailure: a cycle, more than 1,000 levels, more than 1,000,000 values, or a value whose
             conversion fails. It carries a key of its own, so that such a call is never a repeat.
     """
+    if ignored and isinstance(args, Mapping):
+        try:
+            args = {key: args[key] for key in args if not (isinstance(key, str) and key in ignored)}
+        except Exception as error:  # noqa: BLE001 - foreign code runs here
+            raise KeyFailure(name, f"{type(error).__name__} while leaving out arguments") from None
     text = b"{}" if args is None else canonical(name, args)
     try:
         head = name.encode()
@@ -92,15 +103,15 @@ def canonical(name: str, args: Any) -> bytes:
     Raises:
         KeyFailure: as `call_key`.
     """
-    if type(args) is dict:
-        for key, value in args.items():
-            if type(key) is not str or type(value) not in _SCALARS:
-                break
-        else:
-            fast = _plain(args)
-            if fast is not None:
-                return fast
     try:
+        if type(args) is dict:
+            for key, value in args.items():
+                if type(key) is not str or type(value) not in _SCALARS:
+                    break
+            else:
+                fast = _plain(args)
+                if fast is not None:
+                    return fast
         if _is_plain(args):
             fast = _plain(args)
             if fast is not None:
@@ -149,7 +160,12 @@ def masked(text: str) -> str:
 def plain_by_json(value: Any) -> bytes | None:
     """Canonical JSON of a plain value by the standard library, or None where it refuses."""
     try:
-        return _ENCODER.encode(value).encode()
+        text = _ENCODER.encode(value)
+        if len(text) >= _INTEGER_DIGITS and any(
+            found.end() - found.start() >= _INTEGER_DIGITS for found in _DIGITS.finditer(text)
+        ):
+            return None  # perhaps an integer that is written tagged
+        return text.encode()
     except (ValueError, RecursionError):  # a lone surrogate, an enormous integer, a deep stack
         return None
 
@@ -219,13 +235,13 @@ class _Writer:
                 continue
             item, depth = top
             self.values += 1
-            if depth > DEEPEST or self.values > LARGEST:
-                raise ValueError("too deep or too large")
             text = _scalar(item)
             if text is not None:
                 pieces.append(text)
                 continue
             parts = self.parts(item)
+            if depth >= DEEPEST or self.values + len(parts) > LARGEST:
+                raise ValueError("too deep or too large")
             if isinstance(parts, dict):
                 stack.append("}")
                 entries = sorted(parts.items(), reverse=True)
@@ -255,8 +271,8 @@ class _Writer:
         if isinstance(value, bytes | bytearray | memoryview):
             return {tag: bytes(value).hex()}
         if isinstance(value, Set):
-            return {tag: sorted(self.write(item).hex() for item in value)}
-        if isinstance(value, Decimal | date | datetime | time | timedelta | UUID | PurePath | complex):
+            return {tag: sorted(self.digest(item) for item in value)}
+        if isinstance(value, _WRITTEN_AS_TEXT):
             return {tag: str(value)}
         if is_dataclass(value) and not isinstance(value, type):
             return {tag: {field.name: getattr(value, field.name) for field in fields(value)}}
@@ -266,9 +282,12 @@ class _Writer:
         if callable(dump):
             return {tag: dump()}
         if isinstance(value, Sequence):
-            return {tag: list(value)}
+            return {tag: list(islice(value, LARGEST))}
+        with suppress(TypeError):
+            view = memoryview(value)  # an array: its repr may leave out most of it
+            return {tag: [view.format, list(view.shape or ()), blake2b(view.tobytes()).hexdigest()]}
         if cast(Any, kind).__repr__ is not object.__repr__:
-            return {tag: repr(value)}
+            return {tag: _ADDRESS.sub("", repr(value))}
         if hasattr(value, "__dict__"):
             return {tag: dict(vars(value))}
         raise ValueError("a value with no form of its own")
@@ -276,13 +295,14 @@ class _Writer:
     def named(self, value: Mapping[Any, Any]) -> dict[str, Any]:
         """A mapping with text as keys: other keys are tagged, so that 1 and "1" stay apart."""
         named: dict[str, Any] = {}
-        for key in value:
-            if not isinstance(key, str):
-                name = "\0key:" + self.write(key).decode("utf-8", "surrogatepass")
-            else:
-                name = str.__str__(key)
+        for key in islice(value, LARGEST):
+            name = str.__str__(key) if isinstance(key, str) else "\0key:" + self.digest(key)
             named[name] = value[key]
         return named
+
+    def digest(self, value: Any) -> str:
+        """A value inside a name or a set: nested as text it would double with every level."""
+        return blake2b(self.write(value), digest_size=16).hexdigest()
 
 
 def _scalar(value: Any) -> str | None:
@@ -306,5 +326,5 @@ def _scalar(value: Any) -> str | None:
 
 
 def _integer(value: int) -> str:
-    # Python refuses to write very long decimals; a float is never longer than 1,024 bits.
-    return str(value) if value.bit_length() <= 4096 else encode_basestring(f"\0int:{value:x}")
+    # A float is never longer than 1,024 bits.
+    return str(value) if value.bit_length() <= _INTEGER_BITS else encode_basestring(f"\0int:{value:x}")

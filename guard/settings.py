@@ -129,7 +129,7 @@ def _rate(values: Mapping[str, Any], sources: Mapping[str, str], name: str) -> f
             rate = Decimal(given)
         except InvalidOperation:
             rate = None
-    elif isinstance(given, int | float) and not isinstance(given, bool):
+    elif isinstance(given, int | float | Decimal) and not isinstance(given, bool):
         rate = Decimal(given)
     if rate is None or not rate.is_finite() or not 0 <= rate <= 1:
         raise PolicyError(sources[name], given, "a decimal from 0 to 1")

@@ -28,6 +28,7 @@ from guard.turn import Turn, read_state
 
 log = logging.getLogger("turncap")
 
+CANDIDATES_SIZE, CANDIDATE_COST = 6_000, 17  # bytes of them in an event; of each beside its text
 KINDS = ("stuck", "rerun", "poll", "burst", "other")
 LABELLERS = ("user", "human", "judge", "import")
 _current: ContextVar[Turn | None] = ContextVar("turncap_turn", default=None)
@@ -110,6 +111,10 @@ class ToolCallGuard:
             raise PolicyError("policy", policy, "a CapPolicy")
         if not all(isinstance(candidate, CapPolicy) for candidate in candidates):
             raise PolicyError("candidates", candidates, "a sequence of CapPolicy")
+        if sum(len(candidate.text) + CANDIDATE_COST for candidate in candidates) > CANDIDATES_SIZE:
+            raise PolicyError(
+                "candidates", len(candidates), "about 75 policies, so that the turn's end stays below 16 KiB"
+            )
         settings = resolve(given, os.environ, policy)
         self.policy: CapPolicy = settings.policy
         self.mode: Mode = settings.mode
@@ -188,7 +193,7 @@ class ToolCallGuard:
         turn = self._turn(started, self.policy, self.mode, self.rates)
         self._start_span(turn, started, None)
         who = caller(started.agent_name, started.model)
-        self.emit(replace(started, **turn.identity()), turn.span, who)
+        self.emit(replace(started, **turn.identity()), turn.span, who, self.mode, self.policy)
         return turn
 
     def turn(self, **circumstances: Any) -> TurnBlock:
@@ -280,8 +285,15 @@ class ToolCallGuard:
 
     def info(self, name: str) -> ToolInfo:
         """Class and mutating of a tool."""
-        found = self._tools(name) if callable(self._tools) else (self._tools or {}).get(name)
-        return found or TOOLS.get(name, UNKNOWN)
+        if self._tools is not None:
+            try:
+                found = self._tools(name) if callable(self._tools) else self._tools.get(name)
+                if found is not None:
+                    tool_class, mutating = found
+                    return ToolInfo(short(tool_class), mutating if type(mutating) is bool else None)
+            except Exception as error:  # noqa: BLE001 - the caller's code: without it, the tool is as shipped
+                self.fault("tool_info", error)
+        return TOOLS.get(name, UNKNOWN)
 
     def fault(self, kind: str, error: BaseException | None = None) -> None:
         """Count a fault that was passed over; the first one with an error behind it is logged."""
@@ -294,14 +306,16 @@ class ToolCallGuard:
         with suppress(Exception):  # counted above; telemetry may fail, the tool call may not
             self._telemetry.error(kind, caller(self.agent_name, self.model))
 
-    def emit(self, event: Event, span: TurnSpan | None, who: dict[str, Any]) -> None:
-        """Hand an event to logs, span and metrics."""
+    def emit(
+        self, event: Event, span: TurnSpan | None, who: dict[str, Any], mode: Mode, policy: CapPolicy
+    ) -> None:
+        """Hand an event of a turn with this mode and policy to logs, span and metrics."""
         telemetry = self._telemetry
         self._safely(lambda: telemetry.emit(event, span))
         if isinstance(event, SoftCapCrossed):
             self._safely(lambda: telemetry.count_crossing(event, who, span))
         else:
-            self._safely(lambda: telemetry.count(event, span, mode=self.mode, policy=self.policy))
+            self._safely(lambda: telemetry.count(event, span, mode=mode, policy=policy))
 
     def finish(
         self,

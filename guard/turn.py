@@ -10,6 +10,7 @@ import json
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
+from hashlib import blake2b
 from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 STATE_VERSION = 1
 OUTCOMES = ("completed", "errored", "aborted")
+LONGEST_S = 1e9  # of a turn; what a clock says beyond it is no time
 
 
 class Turn:
@@ -72,39 +74,42 @@ class Turn:
             offset = self._offset_ms()
             with self._lock:
                 counts = self._counts
-                if self.outcome is not None:
-                    return self._after_end(counts)
-                verdict = counts.earlier(asked[2])
-                if verdict is None:
-                    verdict = counts.ask((asked,), offset)[0]
-                    if counts.happened:
-                        happened = self._take()
-                self._spent_ns += perf_counter_ns() - began
+                if self.outcome is None:
+                    verdict = counts.earlier(asked[2])
+                    if verdict is None:
+                        verdict = counts.ask((asked,), offset)[0]
+                        if counts.happened:
+                            happened = self._take()
+                    self._spent_ns += perf_counter_ns() - began
+                else:
+                    verdict = None
         except Exception as fault:  # noqa: BLE001 - the one boundary: an internal fault allows the call
-            return self._allow(fault)
+            self._guard.fault("admit", fault)
+            return self._blank()
         if happened:
             self._hand_on(happened)
-        return verdict
+        return self._after_end() if verdict is None else verdict
 
     def admit_batch(self, calls: Sequence[ToolCall]) -> list[Verdict]:
         """One decision for calls that will run side by side: all allowed or all refused, a verdict each."""
         began = perf_counter_ns()
         happened: list[events.Event] = []
-        verdicts: list[Verdict] = []
+        verdicts: list[Verdict] | None = None
+        wanted: list[ToolCall] = []
         try:
-            asked = [self._asked(call.name, call.args, call.call_id, call.mutating) for call in calls]
+            wanted.extend(calls)
+            asked = [self._asked(call.name, call.args, call.call_id, call.mutating) for call in wanted]
             offset = self._offset_ms()
             with self._lock:
-                counts = self._counts
-                if self.outcome is not None:
-                    return [self._after_end(counts) for _ in asked]
-                verdicts = self._batch(counts, asked, offset)
-                happened = self._take()
-                self._spent_ns += perf_counter_ns() - began
+                if self.outcome is None:
+                    verdicts = self._batch(self._counts, asked, offset)
+                    happened = self._take()
+                    self._spent_ns += perf_counter_ns() - began
         except Exception as fault:  # noqa: BLE001 - the one boundary
-            return [self._allow(fault) for _ in calls]
+            self._guard.fault("admit", fault)
+            return [self._blank() for _ in wanted]
         self._hand_on(happened)
-        return verdicts
+        return [self._after_end() for _ in wanted] if verdicts is None else verdicts
 
     @staticmethod
     def _batch(counts: Counts, asked: Sequence[Asked], offset: int | None) -> list[Verdict]:
@@ -124,23 +129,18 @@ class Turn:
         if type(name) is not str:
             name = events.short(name) or ""
         info = guard.info(name)
-        ignored = guard.ignore_args.get(name)
-        if ignored and isinstance(args, dict):
-            args = {key: value for key, value in args.items() if key not in ignored}
         try:
-            key = call_key(name, args)
+            key = call_key(name, args, guard.ignore_args.get(name))
         except KeyFailure as failure:
             key = failure.key
             guard.fault("key", failure)
         if len(name) > events.LONGEST or not name.isascii():
             name = events.short(name) or ""
-        if call_id is not None and type(call_id) is not str:
-            call_id = events.short(call_id)
         return (
             name,
             key,
-            call_id or None,
-            info.mutating if mutating is None else bool(mutating),
+            None if call_id is None else _known_by(call_id),
+            mutating if type(mutating) is bool else info.mutating,
             info.tool_class,
         )
 
@@ -162,16 +162,14 @@ class Turn:
             except KeyFailure as failure:
                 identity = failure.key
                 self._guard.fault("result", failure)
+            call_id = None if isinstance(call, Verdict) else _known_by(call)
             with self._lock:
                 if self.outcome is not None:
                     kind = "settled_after_end"
                 else:
                     counts = self._counts
-                    if isinstance(call, Verdict):
-                        number = call.call_number
-                    else:
-                        known = counts.ids.get(call if type(call) is str else events.short(call) or "")
-                        number = known.call_number if known is not None else 0
+                    known = call if isinstance(call, Verdict) else counts.ids.get(call_id or "")
+                    number = known.call_number if known is not None and known.turn_id == self.id else 0
                     kind = "" if counts.settle(number, identity, failed) else "unknown_call"
                 self._spent_ns += perf_counter_ns() - began
             if kind:
@@ -187,10 +185,11 @@ class Turn:
 
     def retry(self) -> None:
         """The provider's stream was retried: back to the last commit, and every signal begins anew."""
+        offset = self._offset_ms()
         with self._lock:
             if self.outcome is not None:
                 return
-            self._counts.retry(self._offset_ms())
+            self._counts.retry(offset)
             happened = self._take()
         self._hand_on(happened)
 
@@ -204,10 +203,11 @@ class Turn:
         """
         if type(calls) is not int or not 0 < calls <= LARGEST:
             raise PolicyError("calls", calls, f"an integer from 1 to {LARGEST}")
+        person, offset = events.short(by), self._offset_ms()
         with self._lock:
             granted = 0
             if self.outcome is None:
-                granted = self._counts.extend(calls, events.short(by), self._offset_ms())
+                granted = self._counts.extend(calls, person, offset)
             happened = self._take()
         self._hand_on(happened)
         if not granted:
@@ -226,12 +226,12 @@ class Turn:
         """
         if outcome is not None and outcome not in OUTCOMES:
             raise PolicyError("outcome", outcome, ", ".join(OUTCOMES))
+        seconds, offset = self._seconds(), self._offset_ms()
         with self._lock:
             if self.outcome is not None:
                 return self.outcome
             counts = self._counts
             self.outcome = "halted" if counts.halt is not None else outcome or "completed"
-            offset, seconds = self._offset_ms(), self._seconds()
             counts.end(self.outcome, None if seconds is None else seconds * 1000, offset)
             happened = self._take()
         self._hand_on(happened)
@@ -251,29 +251,34 @@ class Turn:
         """The enforced halt that stands, if one does."""
         return self._counts.halt
 
-    def _after_end(self, counts: Counts) -> Verdict:
+    def _after_end(self) -> Verdict:
         self._guard.fault("admitted_after_end")
-        return counts.halt or self._blank()
-
-    def _allow(self, fault: Exception) -> Verdict:
-        self._guard.fault("admit", fault)
-        return self._blank()
+        return self._counts.halt or self._blank()
 
     def _blank(self) -> Verdict:
+        """Allowed and not counted: number 0 is no call's, so that settling it settles nothing."""
         counts, policy = self._counts, self._counts.policy
         limit = policy.next_limit(counts.total)
-        numbers = counts.calls, counts.total, policy.signal, None, counts.repeat.peak, counts.top_tool
+        numbers = 0, counts.total, policy.signal, None, counts.repeat.peak, counts.top_tool
         return Verdict(self.id, *numbers, limit, None, None, None, policy)
 
     # Time, events, state
 
     def _seconds(self) -> float | None:
-        now = self._guard.clock.monotonic()
-        return None if now is None or self._begun is None else now - self._begun + self._earlier_s
+        begun = self._begun
+        if begun is None:
+            return None
+        try:
+            now = self._guard.clock.monotonic()
+            passed = None if now is None else now - begun + self._earlier_s
+        except Exception as fault:  # noqa: BLE001 - the caller's clock: without it, time is unknown
+            self._guard.fault("clock", fault)
+            return None
+        return passed if passed is not None and 0 <= passed < LONGEST_S else None
 
     def _offset_ms(self) -> int | None:
-        now, begun = self._guard.clock.monotonic(), self._begun
-        return None if now is None or begun is None else int((now - begun + self._earlier_s) * 1000)
+        passed = self._seconds()
+        return None if passed is None else int(passed * 1000)
 
     def identity(self) -> dict[str, Any]:
         """The next event's attributes of identity."""
@@ -309,10 +314,11 @@ class Turn:
     def _hand_on(self, happened: list[events.Event]) -> None:
         guard, span = self._guard, self.span
         who = caller(self._started.agent_name, self._started.model)
+        mode, policy = self._counts.mode, self._counts.policy
         for event in happened:
             if isinstance(event, events.TurnEnded):
                 event = replace(event, chunks_on_span=self._chunks_before + (span.chunks if span else 0))
-            guard.emit(event, span, who)
+            guard.emit(event, span, who, mode, policy)
             if isinstance(event, events.TurnEnded):
                 guard.finish(event, span, self._halting(), self._spent_ns / 1e9, who)
 
@@ -322,23 +328,24 @@ class Turn:
 
     def to_state(self) -> bytes:
         """The turn as bytes for `ToolCallGuard.restore_turn`: counts, ids, hashes and tool names."""
+        seconds, span = self._seconds(), self._guard.carried(self.span)
         with self._lock:
             started = self._started
             state = {
                 "version": STATE_VERSION,
                 "turn": {name: getattr(started, name) for name in _CARRIED},
                 "at": started.at,
-                "seconds": self._seconds(),
+                "seconds": seconds,
                 "ordinal": self._ordinal,
                 "spent_ns": self._spent_ns,
                 "chunks_on_span": self._chunks_before + (self.span.chunks if self.span else 0),
                 "policy": self._counts.policy.text,
                 "mode": str(self._counts.mode),
                 "rates": {str(name): rate for name, rate in self._counts.rates.items()},
-                "span": self._guard.carried(self.span),
+                "span": span,
                 "counts": self._counts.to_state(),
             }
-        return json.dumps(state, separators=(",", ":")).encode()
+            return json.dumps(state, separators=(",", ":")).encode()
 
     def take_up(self, state: dict[str, Any]) -> None:
         """Continue from what `to_state` returned, in the turn just made for it."""
@@ -356,6 +363,18 @@ class Turn:
         self._lock = threading.Lock()
 
 
+def _known_by(call_id: Any) -> str | None:
+    """A call id as the turn remembers it: text, by its hash where it is longer than 128 characters."""
+    if type(call_id) is not str:
+        try:
+            call_id = str(call_id)
+        except Exception:  # noqa: BLE001 - foreign code runs here: such a call has no id
+            return None
+    if len(call_id) > events.LONGEST:
+        return blake2b(call_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+    return call_id or None
+
+
 _CARRIED = (
     *("guard_id", "turn_seq", "turn_id", "conversation_id", "agent_name", "model"),
     *("holdout_rate", "cluster_id", "parent_id", "resumed_from", "continues", "sample"),
@@ -371,7 +390,7 @@ def read_state(state: bytes) -> dict[str, Any]:
     try:
         found = json.loads(state)
         version = found["version"]
-    except (ValueError, TypeError, KeyError):
+    except (ValueError, TypeError, KeyError, RecursionError):
         raise TurncapError(
             "restore_turn: got bytes that are no state of a turn; give what Turn.to_state() returned"
         ) from None

@@ -63,33 +63,39 @@ class Verdict(NamedTuple):
         """The verdict in words that a person or a model can act on."""
         if self.threshold is None:
             return self._allowed_message()
+        policy = self.policy
+        head = f"Stopped at tool call {self.call_number}: this turn has asked for {_calls(self.total_calls)}"
         most = f"The most repeated call, to `{self.repeated_tool}`, was made {self.max_repeat} times."
+        if self.max_repeat < 2:
+            most = "No call was made twice."
         if self.threshold is Threshold.SOFT_STUCK:
             seen = _SEEN[self.signal or "repeat"].format(tool=self.repeated_tool, level=self.level)
+            also = "" if self.signal == "repeat" else f" {most}"
             return (
-                f"Stopped at tool call {self.call_number}: this turn has made {self.total_calls} calls, "
-                f"past the soft cap of {self.limit}, and {seen} (limit {self.policy.stuck_at}). {most} "
-                f"If that is intended, raise TURNCAP_STUCK_AT (stuck_at, now {self.policy.stuck_at}) "
-                f"or TURNCAP_SOFT_CAP (soft_cap, now {self.policy.soft_cap})."
+                f"{head}, past the soft cap of {self.limit}, and {seen} "
+                f"(stuck from {policy.stuck_at} on).{also} "
+                f"If that is intended, raise TURNCAP_STUCK_AT (stuck_at, now {policy.stuck_at}) "
+                f"or TURNCAP_SOFT_CAP (soft_cap, now {policy.soft_cap})."
             )
+        if self.limit != policy.limit_of(self.threshold):
+            return f"{head}, past the {_calls(self.limit or 0)} to which it was extended. {most}"
         if self.threshold is Threshold.BACKSTOP:
             return (
-                f"Stopped at tool call {self.call_number}: this turn has made {self.total_calls} calls, "
-                f"past the backstop of {self.limit}. {most} If such long turns are intended, raise "
-                f"TURNCAP_BACKSTOP (backstop, now {self.policy.backstop})."
+                f"{head}, past the backstop of {self.limit}. {most} If such long turns are intended, raise "
+                f"TURNCAP_BACKSTOP (backstop, now {policy.backstop})."
             )
         return (
-            f"Stopped at tool call {self.call_number}: this turn has made {self.total_calls} calls, "
-            f"past its limit of {self.limit}. {most} The limit is set by TURNCAP_MAX_TOOL_CALLS_PER_TURN "
-            f"(max_tool_calls, now {self.policy.hard_cap}); raise it, or unset it for the adaptive rule."
+            f"{head}, past its limit of {self.limit}. {most} The limit is set by "
+            f"TURNCAP_MAX_TOOL_CALLS_PER_TURN (max_tool_calls, now {policy.hard_cap}); raise it, or unset it "
+            "for the adaptive rule."
         )
 
     def _allowed_message(self) -> str:
         ahead = "no limit is set" if self.limit is None else f"the next limit is {self.limit}"
         if self.would_halt is None:
-            return f"Allowed: {self.total_calls} calls in this turn, {ahead}."
+            return f"Allowed: {_calls(self.total_calls)} in this turn, {ahead}."
         return (
-            f"Let run: {self.total_calls} calls in this turn, which {self.would_halt} would have stopped; "
+            f"Let run: {_calls(self.total_calls)} in this turn, which {self.would_halt} would have stopped; "
             f"{ahead}."
         )
 
@@ -97,3 +103,7 @@ class Verdict(NamedTuple):
         """Raise `TurnHalted` if the call must not run."""
         if self.threshold is not None:
             raise TurnHalted(self)
+
+
+def _calls(count: int) -> str:
+    return "1 call" if count == 1 else f"{count} calls"
