@@ -235,9 +235,9 @@ def _drive(guard: ToolCallGuard, clock: RecordedClock, recorded: RecordedTurn) -
             turn.settle(verdict, result=text)
     turn.end("aborted" if recorded.outcome in ABORTED else "completed")
     stuck = None if recorded.label is None else recorded.label == "stuck"
-    productive = (
-        True if recorded.outcome in PRODUCTIVE else False if recorded.outcome in UNPRODUCTIVE else None
-    )
+    productive = True if recorded.outcome in PRODUCTIVE else None
+    if stuck or recorded.outcome in UNPRODUCTIVE:  # the label decides, whatever the outcome
+        productive = False
     guard.label(
         turn.id,
         by="import",
