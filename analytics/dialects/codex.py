@@ -1,0 +1,116 @@
+"""Codex CLI's log events, and its spans where nothing else was exported. `codex_rollout` reads its files.
+
+Logs carry arguments and output in full. They have no turn: a `codex.user_prompt` begins one. In the field
+for the event's name stands a place in its source code; the attribute `event.name` has the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from analytics.dialects.base import Record, Seen, Source
+from analytics.dialects.facts import content_id, seen, session_group, span_fields
+from analytics.dialects.values import argument_key, boolean, nanoseconds, number, result_key, text, whole
+
+PRODUCT = "codex"
+_PREFIX = "codex."
+_EVENTS = {
+    "codex.user_prompt": "prompt",
+    "codex.tool_result": "call",
+    "codex.tool_decision": "asked",
+}
+# What Codex adds to a command's output that differs from one run of it to the next.
+VOLATILE = re.compile(r"^Chunk ID: .*\n|^Wall time: .*\n|\"duration_seconds\": ?[\d.]+", re.MULTILINE)
+_REFUSED = ("unsupported call:", "failed to parse function arguments")
+_EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)|\"exit_code\": ?(-?\d+)", re.MULTILINE)
+
+
+def failed(output: object, success: bool | None) -> bool | None:
+    """Whether a call failed: by its flag, or by the exit code of the command it ran."""
+    if success is False:
+        return True
+    if isinstance(output, str) and output.startswith(_REFUSED):
+        return True
+    code = _EXIT.search(output[:2000]) if isinstance(output, str) else None
+    if code is not None:
+        return (code[1] or code[2]) != "0"
+    return None if success is None else not success
+
+
+class Codex:
+    """Logs and spans of Codex CLI."""
+
+    name = PRODUCT
+
+    def recognise(self, record: Record) -> Sequence[Seen] | None:
+        """What one log record or span says."""
+        if record.source is Source.LOG:
+            event = record.attributes.get("event.name") or record.name
+            return _log(record, event) if isinstance(event, str) and event.startswith(_PREFIX) else None
+        if record.source is Source.SPAN and str(record.attributes.get("target", "")).startswith("codex_"):
+            return _span(record)
+        return None
+
+
+def _log(record: Record, event: str) -> Sequence[Seen]:
+    values = record.attributes
+    session, kind = text(values.get("conversation.id")), _EVENTS.get(event)
+    if session is None or kind is None:
+        return ()
+    at = record.at or nanoseconds(values.get("event.timestamp"))
+    group = session_group(session)
+    model = text(values.get("model"))
+    tool, call = text(values.get("tool_name")), text(values.get("call_id"))
+    common = {"product": PRODUCT, "session": session, "model": model}
+    if kind == "prompt":
+        return [seen(kind, group, str(at), record, at, key=str(at), **common)]
+    seq = whole(values.get("tool_result_seq")) or 0
+    identifier = call or content_id(record)
+    if kind == "asked":
+        return [seen(kind, group, identifier, record, at, tool=tool, call=call, **common)]
+    duration = number(values.get("duration_ms"))
+    output = values.get("output")
+    error = failed(output, boolean(values.get("success")))
+    cut = boolean(values.get("output_truncated"))
+    return [
+        seen(
+            kind,
+            group,
+            identifier,
+            record,
+            at,
+            tool=tool,
+            key=argument_key(tool, values.get("arguments")),
+            result=None if cut else result_key(output, error=error, volatile=VOLATILE),
+            error=error,
+            call=call,
+            seq=seq,
+            start=at - int(duration * 1e6) if at is not None and duration is not None else at,
+            end=at,
+            **common,
+        )
+    ]
+
+
+def _span(record: Record) -> Sequence[Seen]:
+    """The span that dispatches a call: its name, its turn, no more."""
+    values = record.attributes
+    session, turn = text(values.get("conversation.id")), text(values.get("turn.id"))
+    tool, call = text(values.get("tool_name")), text(values.get("call_id"))
+    if session is None or turn is None or tool is None or call is None:
+        return ()
+    common = {"product": PRODUCT, "session": session, **span_fields(record)}
+    return [
+        seen(
+            "call",
+            session_group(session),
+            record.span_id,
+            record,
+            record.at,
+            tool=tool,
+            call=call,
+            turn=turn,
+            **common,
+        )
+    ]

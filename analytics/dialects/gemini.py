@@ -1,0 +1,91 @@
+"""Gemini CLI and Qwen Code, one family: their log events. `qwen_transcript` reads Qwen Code's session files.
+
+Arguments are there where prompts are logged (Gemini CLI) or always (Qwen Code); results never are, only their
+length. There is no call id. `prompt_id` names the turn, but without a terminal it is the session's id, the
+same for every prompt: a `user_prompt` event begins a turn in any case. A sub-agent's prompt id is
+`<agent>#<number of its reply>`. Gemini CLI's spans have no turn and repeat what its logs say: left out.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from analytics.dialects.base import Record, Seen, Source, identity
+from analytics.dialects.facts import content_id, seen, session_group
+from analytics.dialects.values import argument_key, boolean, nanoseconds, number, text
+
+_EVENTS = {"user_prompt": "prompt", "tool_call": "call", "api_response": "node"}
+_OF_AGENT = re.compile(r"^(.*[^#])#\d+$")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """One product: its name, and the prefix of its events."""
+
+    name: str
+    prefix: str
+    scope: str
+
+    def recognise(self, record: Record) -> Sequence[Seen] | None:
+        """What one log record says."""
+        if record.source is Source.SPAN:
+            return () if record.scope == self.scope else None
+        event = record.attributes.get("event.name") or record.name
+        if record.source is not Source.LOG or not isinstance(event, str):
+            return None
+        if not event.startswith(self.prefix):
+            return () if record.scope == self.scope else None
+        kind = _EVENTS.get(event.removeprefix(self.prefix))
+        session = text(record.attributes.get("session.id"))
+        if kind is None or session is None:
+            return ()
+        return self._seen(record, kind, session)
+
+    def _seen(self, record: Record, kind: str, session: str) -> Sequence[Seen]:
+        values = record.attributes
+        at = record.at or nanoseconds(values.get("event.timestamp"))
+        installation = text(values.get("installation.id"))
+        turn = text(values.get("prompt_id"))
+        common = {
+            "product": self.name,
+            "session": session,
+            "cluster": identity(installation)[:16] if installation else None,
+        }
+        group = session_group(session)
+        if kind == "prompt":
+            return [seen(kind, group, f"{turn}:{at}", record, at, turn=turn, **common)]
+        agent = _OF_AGENT.match(turn) if turn is not None else None
+        if agent is not None:
+            turn = None
+        thread = f"agent:{agent[1]}" if agent is not None else None
+        if kind == "node":
+            model = text(values.get("model"))
+            once = f"{turn}:{thread}:{model}"
+            return [seen(kind, group, once, record, None, turn=turn, thread=thread, model=model, **common)]
+        tool = text(values.get("function_name"))
+        duration = number(values.get("duration_ms"))
+        success = boolean(values.get("success"))
+        return [
+            seen(
+                kind,
+                group,
+                content_id(record),
+                record,
+                at,
+                tool=tool,
+                key=argument_key(tool, values.get("function_args")),
+                error=None if success is None else not success,
+                start=at - int(duration * 1e6) if at is not None and duration is not None else at,
+                end=at,
+                turn=turn,
+                thread=thread,
+                batch=text(values.get("response_id")),
+                **common,
+            )
+        ]
+
+
+GEMINI = Family(name="gemini-cli", prefix="gemini_cli.", scope="gemini-cli")
+QWEN = Family(name="qwen-code", prefix="qwen-code.", scope="qwen-code")

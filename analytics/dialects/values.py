@@ -1,0 +1,149 @@
+"""Odd values of attributes -> plain ones, and the identities that stand for arguments and results.
+
+Writers send numbers and booleans as strings, JSON inside JSON, placeholders for what they hide and
+marks where they cut. What is hidden or cut is unknown (None): two unknowns are never the same call.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import orjson
+
+from analytics.dialects.base import Value
+from guard.keys import KeyFailure, call_key, result_id
+
+PLACEHOLDERS = frozenset({"", "<not specified>", "unknown", "N/A", "<REDACTED>", "[REDACTED]", "<redacted>"})
+
+# Marks of a value that was cut: by Claude Code, by the JavaScript and Python SDKs' own helpers.
+_CUT = re.compile(
+    r"…\[(?:\d+ (?:chars|items)|truncated[^\]]*)\]|\"<nested>\"|\"…\":\"\d+ keys\""
+    r"|\[truncated\]\W*$|\.\.\. ?\(truncated\)\W*$|\[TRUNCATED\]\W*$"
+)
+_JSON_BEGINS = ('{"', '["', '[{"')
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def first(attributes: Mapping[str, Value], names: Sequence[str]) -> Value:
+    """The first of the attributes that has a value."""
+    for name in names:
+        value = attributes.get(name)
+        if value is not None:
+            return value
+    return None
+
+
+def text(value: Value) -> str | None:
+    """A name or an id; None for placeholders and what is neither text nor a whole number."""
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or value in PLACEHOLDERS:
+        return None
+    return value
+
+
+def first_text(attributes: Mapping[str, Value], names: Sequence[str]) -> str | None:
+    """The first of the attributes that holds a name or an id."""
+    for name in names:
+        found = text(attributes.get(name))
+        if found is not None:
+            return found
+    return None
+
+
+def boolean(value: Value) -> bool | None:
+    """A boolean, also as a string."""
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, str):
+        return {"true": True, "false": False}.get(value.lower())
+    return None
+
+
+def number(value: Value) -> float | None:
+    """A number, also as a string; None for what is none, or no finite one."""
+    if isinstance(value, bool) or not isinstance(value, int | float | str):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if abs(found) < 1e300 else None
+
+
+def whole(value: Value) -> int | None:
+    """A whole number, also as a string."""
+    found = number(value)
+    return int(found) if found is not None else None
+
+
+def nanoseconds(value: Value) -> int | None:
+    """A time as ISO 8601 text -> nanoseconds since 1970; without an offset it is UTC."""
+    if not isinstance(value, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(value)
+    except ValueError:
+        return None
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=UTC)
+    return (moment - _EPOCH) // timedelta(microseconds=1) * 1000
+
+
+def decoded(value: Value) -> Value:
+    """The value behind JSON text, also twice encoded; None where it was cut. Other values as they are."""
+    for _ in range(2):
+        if not isinstance(value, str):
+            break
+        if _CUT.search(value):
+            return None
+        if value[:1] not in ("{", "[", '"'):
+            break
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError:
+            return None if value[0] != '"' else value
+    return value
+
+
+def argument_key(tool: str | None, arguments: Value) -> str | None:
+    """The key of a call in hexadecimal; None where tool or arguments are unknown."""
+    if tool is None or arguments is None or (isinstance(arguments, str) and arguments in PLACEHOLDERS):
+        return None
+    value = decoded(arguments)
+    if value is None:
+        return None
+    if isinstance(value, dict | list) and isinstance(arguments, dict | list) and _cut_inside(value):
+        return None
+    try:
+        return call_key(tool, value if isinstance(value, dict | list) else {"": value}).hex()
+    except KeyFailure:
+        return None
+
+
+def result_key(result: Value, *, error: bool | None, volatile: re.Pattern[str] | None = None) -> str | None:
+    """The identity of a result in hexadecimal; None where it is unknown.
+
+    `volatile` matches what a product adds to its results that differs although nothing else does.
+    """
+    if result is None or (isinstance(result, str) and result in PLACEHOLDERS - {""}):
+        return None
+    if isinstance(result, str):
+        if _CUT.search(result[-200:]) or (result.startswith(_JSON_BEGINS) and decoded(result) is None):
+            return None  # text that begins like JSON and is none was cut
+        if volatile is not None:
+            result = volatile.sub("", result)
+    try:
+        return result_id(result, error=bool(error)).hex()
+    except KeyFailure:
+        return None
+
+
+def _cut_inside(value: Any) -> bool:
+    try:
+        return _CUT.search(orjson.dumps(value).decode()) is not None
+    except TypeError:
+        return False
