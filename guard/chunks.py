@@ -10,22 +10,17 @@ from typing import Any
 
 FIRST_CALLS, FIRST_SIZE, LATER_SIZE = 1_000, 50, 500
 LARGEST = 16 * 1024  # bytes of the event in protobuf form
-ENVELOPE = 1_536  # of it: time, trace context, the attributes on every event, and the names of all lists
-RETRY_COST = 24
-MOST_RETRIES = 200  # waiting for a chunk
+ENVELOPE = 2_048  # of it: time, trace context, attributes on every event, names of lists, and some slack
 LARGEST_TOOL = 1_060  # bytes of a new tool's name and class
+MOST_RETRIES = 200  # waiting for a chunk
 
 Call = tuple[int, int, int, int, int]  # key, tool, mutating, offset_ms, batch
 Settled = tuple[int, int, int, int]  # call, result, error, after
 
 
-def cost(numbers: tuple[int, ...]) -> int:
-    """Bytes of whole numbers as elements of protobuf arrays: a varint each, in two tagged fields."""
-    return sum(3 + (10 if n < 0 else (n.bit_length() + 6) // 7 or 1) for n in numbers)
-
-
-# What one more call, and its settling, can cost at the most.
-LARGEST_CALL = cost((2**40, 2**40, -1, 2**40, 2**40)) + cost((2**40, 2**40, 1, 2**40))
+def size(*largest: int) -> int:
+    """Bytes of one whole number each in arrays of protobuf values: two tags, a length and a varint."""
+    return sum(3 + (10 if n < 0 else (n.bit_length() + 6) // 7 or 1) for n in largest)
 
 
 class Chunks:
@@ -40,22 +35,28 @@ class Chunks:
         self.tools: list[tuple[str, str]] = []  # name and class, those first used in the open chunk
         self.first_call = 1  # number of the first call in the open chunk
         self.sent = 0
-        self.opened = LARGEST - ENVELOPE  # bytes that the open chunk has left for tools and calls
+        self.opened = LARGEST - ENVELOPE  # bytes that the open chunk has left for calls and what settled
         self.room = FIRST_SIZE  # calls that surely fit before it must be looked at again
 
-    def full(self) -> bool:
-        """Whether the open chunk must close before another call; asked when `room` is used up."""
+    def full(self, call: Call, pairs: int) -> bool:
+        """Whether the open chunk must close before another call; asked when `room` is used up.
+
+        `call` is the last one; `pairs` are the (key, result) pairs of the turn so far. Sizes are taken for
+        the largest numbers there are, so they are upper bounds.
+        """
         count = len(self.calls)
-        size = FIRST_SIZE if self.first_call <= FIRST_CALLS else LATER_SIZE
-        if count >= size:
+        most = FIRST_SIZE if self.first_call <= FIRST_CALLS else LATER_SIZE
+        if count >= most or len(self.retries) >= MOST_RETRIES:
             return True
-        if len(self.retries) >= MOST_RETRIES:
-            return True
-        used = sum(map(cost, self.calls)) + sum(map(cost, self.settled)) + RETRY_COST * len(self.retries)
-        fits = (self.opened - LARGEST_TOOL - used) // LARGEST_CALL
+        number = self.first_call + count
+        unknown = -1 if any(row[2] < 0 for row in self.calls) else 1
+        one = size(number, call[1], unknown, call[3], call[4])
+        settled = size(number, pairs, 1, number)
+        used = count * one + len(self.settled) * settled + len(self.retries) * size(number, number)
+        fits = (self.opened - LARGEST_TOOL - used) // (one + settled)
         if fits <= 0:
             return True
-        self.room = min(count + fits, size)
+        self.room = min(count + fits, most)
         return False
 
     def add_tool(self, name: str, tool_class: str | None) -> None:
@@ -68,15 +69,12 @@ class Chunks:
     def close(self) -> dict[str, Any]:
         """The open chunk as fields of `CallsObserved`, with as much of what settled as fits."""
         calls, tools = self.calls, self.tools
-        left = self.opened - sum(map(cost, calls))
-        retried = max(0, min(len(self.retries), left // 2 // RETRY_COST))
-        left -= retried * RETRY_COST
-        fits = 0
-        for entry in self.settled:
-            left -= cost(entry)
-            if left < 0:
-                break
-            fits += 1
+        left = self.opened - sum(map(_column_size, zip(*calls, strict=True)))
+        each = size(*map(max, zip(*self.retries, strict=True))) if self.retries else 1
+        retried = max(0, min(len(self.retries), left // 2 // each))
+        left -= retried * each
+        each = size(*map(max, zip(*self.settled, strict=True))) if self.settled else 1
+        fits = max(0, left // each)
         settled, retries = self.settled[:fits], self.retries[:retried]
         del self.settled[:fits], self.retries[:retried]
         found: dict[str, Any] = {"index": self.sent, "first_call": self.first_call}
@@ -110,3 +108,9 @@ class Chunks:
         self.calls, self.settled = [tuple(row) for row in calls], [tuple(row) for row in settled]
         self.retries, self.tools = [tuple(row) for row in retries], [tuple(row) for row in tools]
         self.room = 0
+
+
+def _column_size(numbers: tuple[int, ...]) -> int:
+    """An upper bound of the bytes of one list: all numbers as large as the largest, -1 as it is."""
+    unknown = numbers.count(-1)
+    return unknown * size(-1) + (len(numbers) - unknown) * size(max(numbers))

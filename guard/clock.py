@@ -19,10 +19,5 @@ class Clock(Protocol):
 class SystemClock:
     """The machine's."""
 
-    def unix_ns(self) -> int:
-        """Wall time."""
-        return time.time_ns()
-
-    def monotonic(self) -> float:
-        """Monotonic time."""
-        return time.monotonic()
+    unix_ns = staticmethod(time.time_ns)
+    monotonic = staticmethod(time.monotonic)

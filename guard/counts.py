@@ -10,9 +10,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from guard import events
-from guard.chunks import Chunks
+from guard.chunks import MOST_RETRIES, Chunks
 from guard.memory import Numbers
-from guard.policy import SIGNALS, CapPolicy, Mode, PolicyKind, Threshold
+from guard.policy import LARGEST, SIGNALS, CapPolicy, Mode, PolicyKind, Threshold
 from guard.signals import UNSETTLED_CALLS, NoProgress, NoveltyRepeat, RecentRepeat, Repeat, SameResultRepeat
 from guard.verdict import Verdict
 
@@ -22,8 +22,10 @@ OTHER_TOOL = "(other)"
 LARGEST_MILESTONE = 64
 MOST_MILESTONES = 256
 
-Happened = tuple[type[events.Event], dict[str, Any], int | None]  # which event, its fields, at which offset
-Asked = tuple[str, bytes, str | None, bool | None, str | None]  # tool, key, call id, mutating, tool class
+_make = tuple.__new__  # a verdict without the cost of its constructor
+
+Happened = tuple[type[events.Event], dict[str, Any], int]  # which event, its fields, at which offset
+Asked = tuple[str, str | None, bytes, str | None, int]  # tool, its class, key, call id, mutating (1, 0, -1)
 
 
 class Candidate:
@@ -84,12 +86,16 @@ class Counts:
         self.milestones: list[tuple[int, int, int, int]] = []  # k, call, epoch, first call of the batch
 
         self.ids: OrderedDict[str, Verdict] = OrderedDict()
-        self.outstanding: OrderedDict[int, int] = OrderedDict()  # call -> key
+        self.outstanding: dict[int, int] = {}  # call -> key
+        self._oldest = 1  # no call below this one is outstanding
         self.crossed = False
         self.fired: list[Threshold] = []  # in the order in which they were reached
+        self.would_halt: Threshold | None = None  # the last of them
         self.explored: dict[Threshold, bool] = {}
+        self._explored: bool | None = None  # of the last of them
         self.halt: Verdict | None = None  # the enforced halt that stands
         self.bound: int | None = None  # the total up to which a person lifted it
+        self._look_ahead()
 
     @property
     def signals(self) -> tuple[Repeat, RecentRepeat, NoveltyRepeat, SameResultRepeat, NoProgress]:
@@ -105,37 +111,75 @@ class Counts:
             return self.halt
         return self.ids.get(call_id) if call_id is not None else None
 
-    def ask(self, asked: Sequence[Asked], offset_ms: int | None) -> list[Verdict]:
+    def ask_one(
+        self,
+        name: str,
+        tool_class: str | None,
+        identity: bytes,
+        call_id: str | None,
+        mutating: int,
+        offset_ms: int,
+    ) -> Verdict:
+        """The verdict on a single call, a batch of its own; `offset_ms` is -1 where time is unknown."""
+        self.batches += 1
+        key = self._count(name, tool_class, identity, mutating, offset_ms, self.calls + 1)
+        level: int | None = self.repeat.peak
+        threshold = None
+        n, total = self.calls, self.total
+        if total > self._quiet or self._signal:
+            levels = self._levels(key)
+            level = levels[self._signal]
+            cause = n if self._weigh(levels) else None
+            threshold = self._conclude(levels, cause, offset_ms)
+        if threshold is not None:
+            return self._refuse([n], level, threshold, n)[0]
+        if self._limit is not None and total > self._limit:
+            self._look_ahead()
+        verdict: Verdict = _make(
+            Verdict,
+            (
+                self.turn_id,
+                n,
+                total,
+                self.policy.signal,
+                level if self._adaptive else None,
+                self.repeat.peak,
+                self.top_tool,
+                self._limit,
+                None,
+                self.would_halt,
+                self._explored,
+                self.policy,
+            ),
+        )
+        self.outstanding[n] = key
+        if call_id is not None or len(self.outstanding) > MOST_IDS:
+            self._remember(call_id, verdict)
+        return verdict
+
+    def ask(self, asked: Sequence[Asked], offset_ms: int) -> list[Verdict]:
         """One decision for all of these calls, before any runs: a verdict each, in order."""
         first = self.calls + 1
         self.batches += 1
-        policy, signal = self.policy, self._signal
         levels: list[int | None] = []
-        numbers: list[tuple[int, int]] = []  # call and key
+        keys: list[int] = []
         cause: int | None = None
-        for name, identity, _, mutating, tool_class in asked:
-            key, now = self._count(name, identity, mutating, tool_class, offset_ms, first)
-            numbers.append((self.calls, key))
-            levels = now if not levels else list(map(_larger, levels, now))
-            if cause is None and self._acts(levels[signal]):
+        for name, tool_class, identity, _, mutating in asked:
+            key = self._count(name, tool_class, identity, mutating, offset_ms, first)
+            keys.append(key)
+            levels = list(map(_larger, levels, self._levels(key))) if levels else self._levels(key)
+            if self._weigh(levels) and cause is None:
                 cause = self.calls
-            for candidate in self.candidates:
-                if candidate.halt_call is None and candidate.policy.decide(
-                    self.total, levels[candidate.signal]
-                ):
-                    candidate.halt_call = self.calls
-        if not self.crossed and policy.soft_cap is not None and self.total > policy.soft_cap:
-            self._cross(levels, offset_ms)
-        threshold = None if cause is None else self._judge(levels, cause, offset_ms)
-        return self._answer(asked, numbers, levels[signal], threshold, cause)
-
-    def _reached(self, level: int | None) -> Threshold | None:
-        """The threshold that holds at this total and level, whether or not it halts."""
-        if self.bound is None:
-            return self.policy.decide(self.total, level)
-        if self.total <= self.bound:
-            return None
-        return Threshold.EXPLICIT_HARD if self.policy.kind is PolicyKind.HARD else Threshold.BACKSTOP
+        threshold = self._conclude(levels, cause, offset_ms)
+        level, numbers = levels[self._signal], list(range(first, self.calls + 1))
+        if threshold is not None:
+            return self._refuse(numbers, level, threshold, cause or first)
+        self._look_ahead()
+        verdicts = [self._verdict(n, level, self._limit, None) for n in numbers]
+        for call, key, verdict in zip(asked, keys, verdicts, strict=True):
+            self.outstanding[verdict.call_number] = key
+            self._remember(call[3], verdict)
+        return verdicts
 
     def _acts(self, level: int | None) -> bool:
         """Whether a threshold holds at this call that is new or still halts."""
@@ -143,17 +187,15 @@ class Counts:
         return reached is not None and (reached not in self.fired or self._standing(reached) is not None)
 
     def _count(
-        self,
-        name: str,
-        identity: bytes,
-        mutating: bool | None,
-        tool_class: str | None,
-        offset_ms: int | None,
-        first: int,
-    ) -> tuple[int, list[int | None]]:
+        self, name: str, tool_class: str | None, identity: bytes, mutating: int, offset_ms: int, first: int
+    ) -> int:
+        """Take one call into every count; its key. `first` is the first call of its batch."""
         self.calls = n = self.calls + 1
         self.total += 1
+        known = self.keys.given
         key = self.keys.number(identity)
+        if key == known:
+            self.first_calls[key] = n
         tool = self.tools.get(name)
         if tool is None:
             tool, name = self._new_tool(name, tool_class)
@@ -165,33 +207,72 @@ class Counts:
             self.streak_max = self.streak
         repeat = self.repeat
         peak = repeat.peak
-        level = repeat.admit(key)
-        if key not in self.first_calls:
-            self.first_calls[key] = n
-        if level > peak:
-            self._new_peak(level, key, name, identity, first)
+        repeat.see(key)
+        if repeat.peak > peak:
+            self._new_peak(key, name, identity, first)
         elif key == repeat.top:
             self.top_last = n
+        self.recent.see(key)
+        self.novelty.see(key)
         chunks = self.chunks
-        chunks.calls.append(
-            (
-                key,
-                tool,
-                -1 if mutating is None else int(mutating),
-                -1 if offset_ms is None else offset_ms,
-                self.batches,
-            )
-        )
-        if len(chunks.calls) >= chunks.room and chunks.full():
+        row = (key, tool, mutating, offset_ms, self.batches)
+        chunks.calls.append(row)
+        if len(chunks.calls) >= chunks.room and chunks.full(row, self.pairs.given):
             self._chunk(offset_ms)
-        known = self.settled or n <= UNSETTLED_CALLS
-        return key, [
-            level,
-            self.recent.admit(key),
-            self.novelty.admit(key),
-            self.same_result.admit(key) if known else None,
-            self.no_progress.level if known else None,
+        return key
+
+    def _levels(self, key: int) -> list[int | None]:
+        """Every signal's level at the call just counted, in the order of `guard.policy.SIGNALS`."""
+        known = self.settled or self.calls <= UNSETTLED_CALLS
+        return [
+            self.repeat.peak,
+            self.recent.level(key),
+            self.novelty.level(key),
+            self.same_result.level(key) if known else None,
+            self.no_progress.stale if known else None,
         ]
+
+    def _weigh(self, levels: list[int | None]) -> bool:
+        """Whether a threshold acts at the call just counted; candidates that would halt here do so."""
+        for candidate in self.candidates:
+            if candidate.halt_call is None and candidate.policy.decide(self.total, levels[candidate.signal]):
+                candidate.halt_call = self.calls
+        return self._acts(levels[self._signal])
+
+    def _reached(self, level: int | None) -> Threshold | None:
+        """The threshold that holds at this total and level, whether or not it halts."""
+        if self.bound is None:
+            return self.policy.decide(self.total, level)
+        if self.total <= self.bound:
+            return None
+        return Threshold.EXPLICIT_HARD if self.policy.kind is PolicyKind.HARD else Threshold.BACKSTOP
+
+    def _conclude(self, levels: list[int | None], cause: int | None, offset_ms: int) -> Threshold | None:
+        """The threshold that halts this call or batch, recording what was reached."""
+        soft_cap = self.policy.soft_cap
+        if not self.crossed and soft_cap is not None and self.total > soft_cap:
+            self._cross(levels, offset_ms)
+        return None if cause is None else self._judge(levels, cause, offset_ms)
+
+    def _look_ahead(self) -> None:
+        """Which limit comes next, and up to which total nothing can be reached."""
+        policy = self.policy
+        caps = [
+            p.soft_cap if p.hard_cap is None else p.hard_cap
+            for p in (policy, *(c.policy for c in self.candidates))
+        ]
+        self._quiet = min((cap for cap in caps if cap is not None), default=LARGEST)
+        self._adaptive = policy.kind is PolicyKind.ADAPTIVE
+        if self.bound is not None and self.total <= self.bound:
+            self._limit: int | None = self.bound
+            return
+        self._limit = policy.next_limit(self.total)
+        if (
+            self.explored.get(Threshold.BACKSTOP)
+            and policy.backstop is not None
+            and self.total > policy.backstop
+        ):
+            self._limit = 2 * policy.backstop
 
     def _new_tool(self, name: str, tool_class: str | None) -> tuple[int, str]:
         if len(self.tools) >= MOST_TOOLS:
@@ -203,7 +284,8 @@ class Counts:
         self.chunks.add_tool(name, tool_class)
         return number, name
 
-    def _new_peak(self, level: int, key: int, name: str, identity: bytes, first: int) -> None:
+    def _new_peak(self, key: int, name: str, identity: bytes, first: int) -> None:
+        level = self.repeat.peak
         self.top_tool, self.top_identity = name, identity
         self.top_first, self.top_last = self.first_calls[key], self.calls
         if level > self.max_repeat:
@@ -212,14 +294,14 @@ class Counts:
         if wanted and not self.unrun and len(self.milestones) < MOST_MILESTONES:
             self.milestones.append((level, self.calls, self.epoch, first))
 
-    def _cross(self, levels: list[int | None], offset_ms: int | None) -> None:
+    def _cross(self, levels: list[int | None], offset_ms: int) -> None:
         self.crossed = True
         level = levels[self._signal]
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
         fields = {"levels": _levels(levels), "total": self.total, "stuck": stuck}
         self.happened.append((events.SoftCapCrossed, fields, offset_ms))
 
-    def _judge(self, levels: list[int | None], cause: int, offset_ms: int | None) -> Threshold | None:
+    def _judge(self, levels: list[int | None], cause: int, offset_ms: int) -> Threshold | None:
         """The threshold that halts here and now, recording what was reached."""
         level = levels[self._signal]
         threshold = self._reached(level)
@@ -232,7 +314,9 @@ class Counts:
         if tossed:
             self.explored[threshold] = explored = self._toss(threshold)
         enforced = self.mode is Mode.ENFORCE and not explored
+        self._explored = explored
         self.fired.append(threshold)
+        self.would_halt = threshold
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
         also = threshold is Threshold.BACKSTOP and stuck and self.bound is None
         fields = {
@@ -269,53 +353,33 @@ class Counts:
             return threshold if threshold is Threshold.BACKSTOP and self.total > 2 * backstop else None
         return threshold
 
-    def _answer(
-        self,
-        asked: Sequence[Asked],
-        numbers: list[tuple[int, int]],
-        level: int | None,
-        threshold: Threshold | None,
-        cause: int | None,
+    def _refuse(
+        self, numbers: list[int], level: int | None, threshold: Threshold, cause: int
     ) -> list[Verdict]:
-        policy = self.policy
-        if threshold is None:
-            limit = self._ahead()
-        elif self.bound is not None:
-            limit = self.bound
-        else:
-            limit = policy.limit_of(threshold)
-        fired = self.fired[-1] if self.fired else None
-        explored = self.explored.get(fired) if fired is not None else None
-        head = self.total, policy.signal, level if policy.signal else None, self.repeat.peak, self.top_tool
-        tail = limit, threshold, fired, explored, policy
-        verdicts = [Verdict(self.turn_id, n, *head, *tail) for n, _ in numbers]
-        if threshold is not None:
-            first = numbers[0][0]
-            self.halt = verdicts[(cause or first) - first]
-            self.refused += len(numbers)
-            self.unrun += len(numbers)
-            return verdicts
-        ids, outstanding = self.ids, self.outstanding
-        for (n, key), call, verdict in zip(numbers, asked, verdicts, strict=True):
-            outstanding[n] = key
-            if call[2] is not None:
-                ids[call[2]] = verdict
-                if len(ids) > MOST_IDS:
-                    ids.popitem(last=False)
-                    self.dropped += 1
-        while len(outstanding) > MOST_IDS:
-            outstanding.popitem(last=False)
-            self.dropped += 1
+        limit = self.policy.limit_of(threshold) if self.bound is None else self.bound
+        verdicts = [self._verdict(n, level, limit, threshold) for n in numbers]
+        self.halt = verdicts[cause - numbers[0]]
+        self.refused += len(numbers)
+        self.unrun += len(numbers)
         return verdicts
 
-    def _ahead(self) -> int | None:
-        if self.bound is not None and self.total <= self.bound:
-            return self.bound
-        limit = self.policy.next_limit(self.total)
-        backstop = self.policy.backstop
-        if self.explored.get(Threshold.BACKSTOP) and backstop is not None and self.total > backstop:
-            return 2 * backstop
-        return limit
+    def _verdict(self, n: int, level: int | None, limit: int | None, threshold: Threshold | None) -> Verdict:
+        signal = self.policy.signal
+        head = self.turn_id, n, self.total, signal, level if signal else None, self.repeat.peak, self.top_tool
+        return Verdict._make([*head, limit, threshold, self.would_halt, self._explored, self.policy])
+
+    def _remember(self, call_id: str | None, verdict: Verdict) -> None:
+        """Keep a call's id, and no more outstanding calls and ids than are wanted."""
+        ids, outstanding = self.ids, self.outstanding
+        if call_id is not None:
+            ids[call_id] = verdict
+            if len(ids) > MOST_IDS:
+                ids.popitem(last=False)
+                self.dropped += 1
+        while len(outstanding) > MOST_IDS:
+            if outstanding.pop(self._oldest, None) is not None:
+                self.dropped += 1
+            self._oldest += 1
 
     # Settling, replies, retries, extensions
 
@@ -338,7 +402,7 @@ class Counts:
         if self.halt is None:
             self.committed = self.total
 
-    def retry(self, offset_ms: int | None) -> None:
+    def retry(self, offset_ms: int) -> None:
         """Back to the last commit, signals cleared, unless an enforced halt stands."""
         if self.halt is not None:
             return
@@ -346,14 +410,15 @@ class Counts:
         self.epoch += 1
         for signal in self.signals:
             signal.clear()
+        self._look_ahead()
         self.top_tool, self.top_identity, self.top_first, self.top_last = None, b"", 0, 0
         self.ids.clear()
         self.outstanding.clear()
         self.chunks.retries.append((self.calls, self.total))
-        if self.chunks.full():
+        if len(self.chunks.retries) >= MOST_RETRIES:
             self._chunk(offset_ms)
 
-    def extend(self, calls: int, by: str | None, offset_ms: int | None) -> int:
+    def extend(self, calls: int, by: str | None, offset_ms: int) -> int:
         """Lift the halt that stands for that many more calls; how many were granted."""
         if self.halt is None:
             return 0
@@ -363,13 +428,15 @@ class Counts:
         if granted <= 0:
             return 0
         self.bound, self.halt = bound, None
+        self._look_ahead()
         self.happened.append(
             (events.TurnExtended, {"granted": granted, "by": by, "total": self.total}, offset_ms)
         )
         return granted
 
-    def end(self, outcome: str, duration_ms: float | None, offset_ms: int | None) -> None:
+    def end(self, outcome: str, duration_ms: float | None) -> None:
         """The last chunks and the final counts."""
+        offset_ms = -1 if duration_ms is None else int(duration_ms)
         while self.chunks.waiting():
             self._chunk(offset_ms)
         rows: list[Any] = list(zip(*self.milestones, strict=True)) or [None] * 4
@@ -398,7 +465,7 @@ class Counts:
         }
         self.happened.append((events.TurnEnded, fields, offset_ms))
 
-    def _chunk(self, offset_ms: int | None) -> None:
+    def _chunk(self, offset_ms: int) -> None:
         self.happened.append((events.CallsObserved, self.chunks.close(), offset_ms))
 
     # Forgetting, and carrying over
@@ -426,7 +493,7 @@ class Counts:
             "dropped",
         ),
         *("tools", "max_repeat", "top_tool", "top_first", "top_last", "streak_tool", "streak", "streak_max"),
-        *("milestones", "crossed", "fired", "bound"),
+        *("milestones", "crossed", "fired", "bound", "_explored", "_oldest"),
     )
 
     def to_state(self) -> dict[str, Any]:
@@ -455,6 +522,7 @@ class Counts:
             setattr(self, name, value)
         self.milestones = [tuple(row) for row in state["milestones"]]
         self.fired = [Threshold(word) for word in state["fired"]]
+        self.would_halt = self.fired[-1] if self.fired else None
         self.candidates = [Candidate(CapPolicy.from_text(text), call) for text, call in state["candidates"]]
         self.keys.from_state(state["keys"], bytes.fromhex)
         self.pairs.from_state(state["pairs"], lambda pair: (pair[0], bytes.fromhex(pair[1])))
@@ -463,12 +531,13 @@ class Counts:
             signal.from_state(saved)
         self.top_identity = bytes.fromhex(state["top_identity"])
         self.first_calls = dict(state["first_calls"])
-        self.ids = OrderedDict((call_id, self._verdict(saved)) for call_id, saved in state["ids"])
-        self.outstanding = OrderedDict((call, key) for call, key in state["outstanding"])
+        self.ids = OrderedDict((call_id, self._restored(saved)) for call_id, saved in state["ids"])
+        self.outstanding = dict(state["outstanding"])
         self.explored = {Threshold(word): value for word, value in state["explored"].items()}
-        self.halt = None if state["halt"] is None else self._verdict(state["halt"])
+        self.halt = None if state["halt"] is None else self._restored(state["halt"])
+        self._look_ahead()
 
-    def _verdict(self, saved: list[Any]) -> Verdict:
+    def _restored(self, saved: list[Any]) -> Verdict:
         *head, threshold, would_halt, explored = saved
         reached = [None if word is None else Threshold(word) for word in (threshold, would_halt)]
         return Verdict._make([self.turn_id, *head, *reached, explored, self.policy])

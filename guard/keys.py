@@ -30,7 +30,7 @@ try:
 except ImportError:
     HAS_ORJSON = False
 
-DEEPEST = 1_000  # levels of nesting; deeper arguments get a key of their own
+DEEPEST = 1_001  # levels of nesting, with the pair (name, arguments); deeper ones get a key of their own
 LARGEST = 1_000_000  # values and containers in one call's arguments; more get a key of their own
 PLAIN_DEPTH = 200  # what both json and orjson write without refusing
 MASKED_CHARACTERS = 1 << 18  # of a result, from its beginning; what follows is compared as it is
@@ -89,36 +89,27 @@ def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None
             args = {key: args[key] for key in args if not (isinstance(key, str) and key in ignored)}
         except Exception as error:  # noqa: BLE001 - foreign code runs here
             raise KeyFailure(name, f"{type(error).__name__} while leaving out arguments") from None
-    text = b"{}" if args is None else canonical(name, args)
+    # Nearly all calls: an object of scalars. Its keys are text, or orjson refuses it.
+    if HAS_ORJSON and type(args) is dict and _SCALARS.issuperset(map(type, args.values())):
+        try:
+            return blake2b(orjson.dumps((name, args), None, orjson.OPT_SORT_KEYS), digest_size=16).digest()
+        except TypeError:  # what it refuses, the other path writes
+            pass
     try:
-        head = name.encode()
-    except UnicodeEncodeError:
-        head = name.encode("utf-8", "surrogatepass")
-    return blake2b(head + b"\0" + text, digest_size=16).digest()
-
-
-def canonical(name: str, args: Any) -> bytes:
-    """The canonical JSON of `args`.
-
-    Raises:
-        KeyFailure: as `call_key`.
-    """
-    try:
-        if type(args) is dict:
-            for key, value in args.items():
-                if type(key) is not str or type(value) not in _SCALARS:
-                    break
-            else:
-                fast = _plain(args)
-                if fast is not None:
-                    return fast
-        if _is_plain(args):
-            fast = _plain(args)
-            if fast is not None:
-                return fast
-        return _Writer().write(args)
+        text = canonical((name, {} if args is None else args))
     except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
         raise KeyFailure(name, f"{type(error).__name__} while writing the arguments of {name!r}") from None
+    return blake2b(text, digest_size=16).digest()
+
+
+def canonical(value: Any) -> bytes:
+    """The canonical JSON of any value.
+
+    Raises:
+        Exception: whatever a conversion raises; ValueError where it is too deep or too large.
+    """
+    fast = _plain(value) if _is_plain(value) else None
+    return _Writer().write(value) if fast is None else fast
 
 
 def result_id(result: Any, *, error: bool = False, mask: Callable[[str], str] | None = None) -> bytes:
@@ -137,11 +128,9 @@ def result_id(result: Any, *, error: bool = False, mask: Callable[[str], str] | 
         elif isinstance(result, bytes | bytearray):
             text = result.decode("utf-8", "backslashreplace")
         else:
-            text = canonical("result", result).decode("utf-8", "surrogatepass")
+            text = canonical(result).decode("utf-8", "surrogatepass")
         text = (masked if mask is None else mask)(text)
         data = text.encode("utf-8", "surrogatepass")
-    except KeyFailure:
-        raise
     except Exception as failure:  # noqa: BLE001 - foreign code runs here
         raise KeyFailure("result", f"{type(failure).__name__} while reading a result") from None
     return blake2b(data, digest_size=16, person=b"error" if error else b"result").digest()

@@ -1,9 +1,9 @@
 """The stuck signals: a number per call that grows while a turn looks stuck.
 
 Each is O(1) a call and bounded: it holds no more than the keys and pairs its turn remembers. Keys are
-the turn's key numbers, pairs number the turn's (key, result id) pairs. `admit` is told of every call
-as it is asked about and returns the level the policy may look at; `settle` is told of every settled
-call, in settle order, and returns the level after it (None where the signal does not look at results).
+the turn's key numbers, pairs number the turn's (key, result id) pairs. `see` is told of every call as it
+is asked about; `level` is then what the policy may look at. `settle` is told of every settled call, in
+settle order, and returns the level after it (None where the signal does not look at results).
 A retry clears a signal; forgetting a key or pair can only lower its level.
 """
 
@@ -24,9 +24,17 @@ class Signal:
     name: ClassVar[str]
     of_results: ClassVar[bool] = False
 
-    def admit(self, key: int) -> int:
-        """The level at this call."""
+    def see(self, key: int) -> None:
+        """Take note of a call as it is asked about; a signal of results has nothing to note."""
+
+    def level(self, key: int) -> int:
+        """The level at this call, which was the last one seen."""
         raise TypeError(f"{type(self).__name__} has no level of its own")
+
+    def admit(self, key: int) -> int:
+        """See a call; its level."""
+        self.see(key)
+        return self.level(key)
 
     def settle(self, key: int, pair: int) -> int | None:
         """The level after this settled call; None for a signal of requests."""
@@ -61,13 +69,16 @@ class Repeat(Signal):
         self.peak = 0
         self.top: int | None = None  # the key that reached the peak first
 
-    def admit(self, key: int) -> int:
-        """The peak, this call included."""
+    def see(self, key: int) -> None:
+        """Count it."""
         counts = self.counts
         count = counts[key] = counts.get(key, 0) + 1
         if count > self.peak:
             self.peak = count
             self.top = key
+
+    def level(self, key: int) -> int:
+        """The peak."""
         return self.peak
 
     def forget_key(self, key: int) -> None:
@@ -90,22 +101,13 @@ class RecentRepeat(Signal):
     name = "recent_repeat"
 
     def __init__(self) -> None:
-        self.window: deque[int] = deque()
-        self.counts: dict[int, int] = {}
+        self.window: deque[int] = deque(maxlen=WINDOW)
+        # To see a call is to let it into the window, and what is 20 calls back out of it.
+        self.see = self.window.append  # type: ignore[method-assign, assignment]
 
-    def admit(self, key: int) -> int:
+    def level(self, key: int) -> int:
         """How often the key stands in the window."""
-        window, counts = self.window, self.counts
-        if len(window) == WINDOW:
-            old = window.popleft()
-            left = counts[old] - 1
-            if left:
-                counts[old] = left
-            else:
-                del counts[old]
-        window.append(key)
-        count = counts[key] = counts.get(key, 0) + 1
-        return count
+        return self.window.count(key)
 
     def to_state(self) -> Any:
         """The window."""
@@ -113,9 +115,8 @@ class RecentRepeat(Signal):
 
     def from_state(self, state: Any) -> None:
         """The reverse."""
-        self.clear()
-        for key in state:
-            self.admit(key)
+        self.window.clear()
+        self.window.extend(state)
 
 
 class NoveltyRepeat(Signal):
@@ -130,15 +131,18 @@ class NoveltyRepeat(Signal):
         self.seen: set[int] = set()
         self.counts: dict[int, int] = {}
 
-    def admit(self, key: int) -> int:
-        """Its count since something new was asked for."""
-        if key not in self.seen:
+    def see(self, key: int) -> None:
+        """Count it, or begin anew where it was never seen."""
+        if key in self.seen:
+            counts = self.counts
+            counts[key] = counts.get(key, 0) + 1
+        else:
             self.seen.add(key)
             self.counts = {key: 1}
-            return 1
-        counts = self.counts
-        count = counts[key] = counts.get(key, 0) + 1
-        return count
+
+    def level(self, key: int) -> int:
+        """Its count since something new was asked for."""
+        return self.counts[key]
 
     def forget_key(self, key: int) -> None:
         """It counts as never seen again."""
@@ -169,7 +173,7 @@ class SameResultRepeat(Signal):
     def __init__(self) -> None:
         self.streaks: dict[int, tuple[int, int]] = {}  # key -> (pair, streak)
 
-    def admit(self, key: int) -> int:
+    def level(self, key: int) -> int:
         """The settled streak of this key."""
         streak = self.streaks.get(key)
         return streak[1] if streak else 0
@@ -205,20 +209,20 @@ class NoProgress(Signal):
 
     def __init__(self) -> None:
         self.seen: set[int] = set()
-        self.level = 0
+        self.stale = 0  # settled calls since a never-seen pair
 
-    def admit(self, key: int) -> int:
-        """The level after the last settle."""
-        return self.level
+    def level(self, key: int) -> int:
+        """What it was after the last settle, whatever the key."""
+        return self.stale
 
     def settle(self, key: int, pair: int) -> int | None:
         """0 for a never-seen pair, else one more."""
         if pair in self.seen:
-            self.level += 1
+            self.stale += 1
         else:
             self.seen.add(pair)
-            self.level = 0
-        return self.level
+            self.stale = 0
+        return self.stale
 
     def forget_pair(self, pair: int) -> None:
         """It counts as never seen again."""
@@ -226,11 +230,11 @@ class NoProgress(Signal):
 
     def to_state(self) -> Any:
         """Pairs seen, and the level."""
-        return [list(self.seen), self.level]
+        return [list(self.seen), self.stale]
 
     def from_state(self, state: Any) -> None:
         """The reverse."""
-        seen, self.level = state
+        seen, self.stale = state
         self.seen = set(seen)
 
 

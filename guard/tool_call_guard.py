@@ -12,8 +12,9 @@ from contextvars import ContextVar, Token
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
+from math import isfinite
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from guard.clock import Clock, SystemClock
@@ -34,7 +35,18 @@ LABELLERS = ("user", "human", "judge", "import")
 _current: ContextVar[Turn | None] = ContextVar("turncap_turn", default=None)
 _guards: WeakSet[ToolCallGuard] = WeakSet()
 
+MOST_TOOLS = 10_000  # that a guard remembers
+
 Tools = Mapping[str, ToolInfo] | Callable[[str], ToolInfo | None]
+
+
+class KnownTool(NamedTuple):
+    """A tool: its name in telemetry, its class, whether it changes state (1, 0, -1), arguments to ignore."""
+
+    name: str
+    tool_class: str | None
+    mutating: int
+    ignored: frozenset[str]
 
 
 class ToolCallGuard:
@@ -123,15 +135,17 @@ class ToolCallGuard:
             Threshold.SOFT_STUCK: settings.holdout_rate,
             Threshold.BACKSTOP: settings.backstop_holdout_rate,
         }
-        self.ignore_args = {name: frozenset(words) for name, words in (ignore_args or {}).items()}
+        self.tools: dict[str, KnownTool] = {}
         self.mask = mask
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = SystemClock() if clock is None else clock
+        self.read_clock = SystemClock.monotonic if clock is None else self._checked_clock
         self.agent_name = short(agent_name)
         self.model = short(model)
         self.faults: dict[str, int] = {}  # kind -> how many were passed over
         self._salt = settings.holdout_salt
         self._secret = settings.digest_secret
-        self._tools = tool_info
+        self._ignore_args = {name: frozenset(words) for name, words in (ignore_args or {}).items()}
+        self._tool_info = tool_info
         self._warned = False
         self._turns: WeakSet[Turn] = WeakSet()
         self._new_identity()
@@ -283,17 +297,35 @@ class ToolCallGuard:
 
     # What its turns ask of it
 
-    def info(self, name: str) -> ToolInfo:
-        """Class and mutating of a tool."""
-        if self._tools is not None:
-            try:
-                found = self._tools(name) if callable(self._tools) else self._tools.get(name)
-                if found is not None:
-                    tool_class, mutating = found
-                    return ToolInfo(short(tool_class), mutating if type(mutating) is bool else None)
-            except Exception as error:  # noqa: BLE001 - the caller's code: without it, the tool is as shipped
-                self.fault("tool_info", error)
-        return TOOLS.get(name, UNKNOWN)
+    def learn(self, name: str) -> KnownTool:
+        """What holds of every call of a tool; remembered."""
+        info = self._told(name) or TOOLS.get(name, UNKNOWN)
+        known = KnownTool(
+            name=short(name) or "",
+            tool_class=short(info.tool_class),
+            mutating=int(info.mutating) if type(info.mutating) is bool else -1,
+            ignored=self._ignore_args.get(name, frozenset()),
+        )
+        if len(self.tools) < MOST_TOOLS:
+            self.tools[name] = known
+        return known
+
+    def _told(self, name: str) -> ToolInfo | None:
+        try:
+            found = self._tool_info(name) if callable(self._tool_info) else (self._tool_info or {}).get(name)
+            return None if found is None else ToolInfo(*found)
+        except Exception as error:  # noqa: BLE001 - the caller's code: without it, the tool is as shipped
+            self.fault("tool_info", error)
+            return None
+
+    def _checked_clock(self) -> float | None:
+        """The caller's clock; None where it fails or shows what is no time."""
+        try:
+            seconds = self.clock.monotonic()
+            return float(seconds) if seconds is not None and isfinite(seconds) else None
+        except Exception as error:  # noqa: BLE001 - the caller's code: without it, time is unknown
+            self.fault("clock", error)
+            return None
 
     def fault(self, kind: str, error: BaseException | None = None) -> None:
         """Count a fault that was passed over; the first one with an error behind it is logged."""

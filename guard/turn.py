@@ -11,7 +11,6 @@ import threading
 from collections.abc import Sequence
 from dataclasses import replace
 from hashlib import blake2b
-from time import perf_counter_ns
 from typing import TYPE_CHECKING, Any
 
 from guard import events
@@ -44,10 +43,10 @@ class Turn:
         self._counts = counts
         self._started = started
         self._lock = threading.Lock()
-        self._begun = guard.clock.monotonic()
-        self._earlier_s = 0.0  # of its time, what passed in other processes
+        self._monotonic = guard.read_clock
+        self._begun = self._monotonic()
         self._ordinal = 0
-        self._spent_ns = 0
+        self._spent = 0.0  # seconds in admit and settle
         self._chunks_before = 0  # on spans of other processes
         self.span: TurnSpan | None = None
 
@@ -67,22 +66,24 @@ class Turn:
             call_id: an id to settle it by. One admitted before, since the last retry, is answered as then.
             mutating: whether the call changes files or state; None asks the guard's table of tools.
         """
-        began = perf_counter_ns()
         happened: list[events.Event] = []
         try:
-            asked = self._asked(name, args, call_id, mutating)
-            offset = self._offset_ms()
+            now = self._monotonic()
+            label, tool_class, key, call_id, changes = self._asked(name, args, call_id, mutating)
             with self._lock:
                 counts = self._counts
                 if self.outcome is None:
-                    verdict = counts.earlier(asked[2])
+                    verdict = None
+                    if counts.halt is not None or call_id is not None:
+                        verdict = counts.earlier(call_id)
                     if verdict is None:
-                        verdict = counts.ask((asked,), offset)[0]
+                        offset = self._offset_ms(now)
+                        verdict = counts.ask_one(label, tool_class, key, call_id, changes, offset)
                         if counts.happened:
                             happened = self._take()
-                    self._spent_ns += perf_counter_ns() - began
                 else:
                     verdict = None
+            self._spend(now)
         except Exception as fault:  # noqa: BLE001 - the one boundary: an internal fault allows the call
             self._guard.fault("admit", fault)
             return self._blank()
@@ -92,19 +93,18 @@ class Turn:
 
     def admit_batch(self, calls: Sequence[ToolCall]) -> list[Verdict]:
         """One decision for calls that will run side by side: all allowed or all refused, a verdict each."""
-        began = perf_counter_ns()
         happened: list[events.Event] = []
         verdicts: list[Verdict] | None = None
         wanted: list[ToolCall] = []
         try:
             wanted.extend(calls)
+            now = self._monotonic()
             asked = [self._asked(call.name, call.args, call.call_id, call.mutating) for call in wanted]
-            offset = self._offset_ms()
             with self._lock:
                 if self.outcome is None:
-                    verdicts = self._batch(self._counts, asked, offset)
+                    verdicts = self._batch(self._counts, asked, self._offset_ms(now))
                     happened = self._take()
-                    self._spent_ns += perf_counter_ns() - began
+            self._spend(now)
         except Exception as fault:  # noqa: BLE001 - the one boundary
             self._guard.fault("admit", fault)
             return [self._blank() for _ in wanted]
@@ -112,15 +112,15 @@ class Turn:
         return [self._after_end() for _ in wanted] if verdicts is None else verdicts
 
     @staticmethod
-    def _batch(counts: Counts, asked: Sequence[Asked], offset: int | None) -> list[Verdict]:
-        found = [counts.earlier(call[2]) for call in asked]
+    def _batch(counts: Counts, asked: Sequence[Asked], offset: int) -> list[Verdict]:
+        found = [counts.earlier(call[3]) for call in asked]
         new: dict[str | int, Asked] = {}  # an id twice in one batch counts once
         for position, (call, known) in enumerate(zip(asked, found, strict=True)):
             if known is None:
-                new.setdefault(position if call[2] is None else call[2], call)
+                new.setdefault(position if call[3] is None else call[3], call)
         answers = dict(zip(new, counts.ask(list(new.values()), offset) if new else (), strict=True))
         return [
-            known or answers[position if call[2] is None else call[2]]
+            known or answers[position if call[3] is None else call[3]]
             for position, (call, known) in enumerate(zip(asked, found, strict=True))
         ]
 
@@ -128,21 +128,16 @@ class Turn:
         guard = self._guard
         if type(name) is not str:
             name = events.short(name) or ""
-        info = guard.info(name)
+        tool = guard.tools.get(name) or guard.learn(name)
         try:
-            key = call_key(name, args, guard.ignore_args.get(name))
+            key = call_key(name, args, tool.ignored)
         except KeyFailure as failure:
             key = failure.key
             guard.fault("key", failure)
-        if len(name) > events.LONGEST or not name.isascii():
-            name = events.short(name) or ""
-        return (
-            name,
-            key,
-            None if call_id is None else _known_by(call_id),
-            mutating if type(mutating) is bool else info.mutating,
-            info.tool_class,
-        )
+        if call_id is not None:
+            call_id = _known_by(call_id)
+        changes = int(mutating) if type(mutating) is bool else tool.mutating
+        return tool.name, tool.tool_class, key, call_id, changes
 
     # Settling, replies, retries
 
@@ -154,8 +149,8 @@ class Turn:
             result: what it returned; kept as a hash alone.
             error: given, the call failed.
         """
-        began = perf_counter_ns()
         try:
+            now = self._monotonic()
             failed = error is not None
             try:
                 identity = result_id(error if failed else result, error=failed, mask=self._guard.mask)
@@ -171,7 +166,7 @@ class Turn:
                     known = call if isinstance(call, Verdict) else counts.ids.get(call_id or "")
                     number = known.call_number if known is not None and known.turn_id == self.id else 0
                     kind = "" if counts.settle(number, identity, failed) else "unknown_call"
-                self._spent_ns += perf_counter_ns() - began
+            self._spend(now)
             if kind:
                 self._guard.fault(kind)
         except Exception as fault:  # noqa: BLE001 - the one boundary
@@ -185,7 +180,7 @@ class Turn:
 
     def retry(self) -> None:
         """The provider's stream was retried: back to the last commit, and every signal begins anew."""
-        offset = self._offset_ms()
+        offset = self._offset_ms(self._monotonic())
         with self._lock:
             if self.outcome is not None:
                 return
@@ -203,7 +198,7 @@ class Turn:
         """
         if type(calls) is not int or not 0 < calls <= LARGEST:
             raise PolicyError("calls", calls, f"an integer from 1 to {LARGEST}")
-        person, offset = events.short(by), self._offset_ms()
+        person, offset = events.short(by), self._offset_ms(self._monotonic())
         with self._lock:
             granted = 0
             if self.outcome is None:
@@ -226,13 +221,13 @@ class Turn:
         """
         if outcome is not None and outcome not in OUTCOMES:
             raise PolicyError("outcome", outcome, ", ".join(OUTCOMES))
-        seconds, offset = self._seconds(), self._offset_ms()
+        seconds = self._seconds()
         with self._lock:
             if self.outcome is not None:
                 return self.outcome
             counts = self._counts
             self.outcome = "halted" if counts.halt is not None else outcome or "completed"
-            counts.end(self.outcome, None if seconds is None else seconds * 1000, offset)
+            counts.end(self.outcome, None if seconds is None else seconds * 1000)
             happened = self._take()
         self._hand_on(happened)
         return self.outcome
@@ -265,20 +260,23 @@ class Turn:
     # Time, events, state
 
     def _seconds(self) -> float | None:
-        begun = self._begun
-        if begun is None:
-            return None
-        try:
-            now = self._guard.clock.monotonic()
-            passed = None if now is None else now - begun + self._earlier_s
-        except Exception as fault:  # noqa: BLE001 - the caller's clock: without it, time is unknown
-            self._guard.fault("clock", fault)
-            return None
+        """Since the turn began; None where time is unknown."""
+        now, begun = self._monotonic(), self._begun
+        passed = None if now is None or begun is None else now - begun
         return passed if passed is not None and 0 <= passed < LONGEST_S else None
 
-    def _offset_ms(self) -> int | None:
-        passed = self._seconds()
-        return None if passed is None else int(passed * 1000)
+    def _offset_ms(self, now: float | None) -> int:
+        """The same at `now` in whole milliseconds, -1 where time is unknown."""
+        if now is None or self._begun is None:
+            return -1
+        passed = now - self._begun
+        return int(passed * 1000) if 0 <= passed < LONGEST_S else -1
+
+    def _spend(self, began: float | None) -> None:
+        """The guard itself took from `began` until now; without the lock, so that two threads may lose a bit."""
+        now = self._monotonic()
+        if began is not None and now is not None and now > began:
+            self._spent += now - began
 
     def identity(self) -> dict[str, Any]:
         """The next event's attributes of identity."""
@@ -307,7 +305,7 @@ class Turn:
                     "agent_name": started.agent_name,
                     "model": started.model,
                 }
-            at = started.at + (offset_ms or 0) * 1_000_000
+            at = started.at + max(offset_ms, 0) * 1_000_000
             made.append(kind(at=at, **self.identity(), **who, **fields))
         return made
 
@@ -320,7 +318,7 @@ class Turn:
                 event = replace(event, chunks_on_span=self._chunks_before + (span.chunks if span else 0))
             guard.emit(event, span, who, mode, policy)
             if isinstance(event, events.TurnEnded):
-                guard.finish(event, span, self._halting(), self._spent_ns / 1e9, who)
+                guard.finish(event, span, self._halting(), self._spent, who)
 
     def _halting(self) -> Threshold | None:
         halt = self._counts.halt
@@ -337,7 +335,7 @@ class Turn:
                 "at": started.at,
                 "seconds": seconds,
                 "ordinal": self._ordinal,
-                "spent_ns": self._spent_ns,
+                "spent": self._spent,
                 "chunks_on_span": self._chunks_before + (self.span.chunks if self.span else 0),
                 "policy": self._counts.policy.text,
                 "mode": str(self._counts.mode),
@@ -350,13 +348,13 @@ class Turn:
     def take_up(self, state: dict[str, Any]) -> None:
         """Continue from what `to_state` returned, in the turn just made for it."""
         self._counts.from_state(state["counts"])
-        self._ordinal, self._spent_ns = state["ordinal"], state["spent_ns"]
+        self._ordinal, self._spent = state["ordinal"], state["spent"]
         self._chunks_before = state["chunks_on_span"]
-        if state["seconds"] is None:
-            self._begun = None
-        else:
+        now, seconds = self._monotonic(), state["seconds"]
+        self._begun = None
+        if now is not None and seconds is not None:
             passed = (self._guard.clock.unix_ns() - self._started.at) / 1e9
-            self._earlier_s = max(state["seconds"], passed)
+            self._begun = now - max(seconds, passed)
 
     def after_fork(self) -> None:
         """In a forked child: a lock that another thread held would never be released."""
