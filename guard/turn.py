@@ -273,7 +273,7 @@ class Turn:
         return int(passed * 1000) if 0 <= passed < LONGEST_S else -1
 
     def _spend(self, began: float | None) -> None:
-        """The guard itself took from `began` until now; without the lock, so that two threads may lose a bit."""
+        """The guard itself took from `began` until now; two threads at once may lose a little of it."""
         now = self._monotonic()
         if began is not None and now is not None and now > began:
             self._spent += now - began
