@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from analytics.otlp import streams
+from analytics.paths import STDIN
 from analytics.warehouse import Warehouse
 
 
@@ -34,31 +35,27 @@ class Mark:
         return replace(self, offset=offset, lines=lines, digest=digest, records=self.records_before + records)
 
 
-def fingerprint(first_line: bytes) -> str:
-    """By what a content is looked up."""
-    return hashlib.sha256(first_line).hexdigest()
+def fingerprint(head: bytes) -> str:
+    """By what a content is looked up: its first line, or as much of it as `head` holds."""
+    return hashlib.sha256(head.split(b"\n", 1)[0]).hexdigest()
 
 
-def resume(
-    warehouse: Warehouse, mark: Mark, content: streams.Content, path: str
-) -> tuple[Mark, streams.Content]:
+def resume(warehouse: Warehouse, content: streams.Content, path: str) -> tuple[Mark, streams.Content]:
     """The mark to go on from and the content standing there; the start when the content is new."""
-    found = warehouse.rows(
+    mark = Mark(fingerprint=fingerprint(content.head), path=path)
+    if path == STDIN:
+        return mark, content  # cannot be read twice: what is known already folds in the tables
+    best = mark
+    for offset, digest, lines, records in warehouse.rows(
         'SELECT "offset", digest, lines, records FROM files WHERE fingerprint = ? ORDER BY "offset"',
         [mark.fingerprint],
-    )
-    best, passed_to = mark, 0
-    for offset, digest, lines, records in found:
+    ):
         if not content.skip(offset):
-            passed_to = -1
             break
-        passed_to = offset
         if content.digest.hexdigest() == digest:
-            best = replace(
-                mark, offset=offset, lines=lines, records=records, digest=digest, replaces=digest,
-                records_before=records,
-            )  # fmt: skip
-    if passed_to != best.offset:
+            best = replace(mark, offset=offset, lines=lines, records=records, digest=digest, replaces=digest,
+                           records_before=records)  # fmt: skip
+    if content.position != best.offset:
         # Read past the last mark that fits: begin again, as far as it does fit.
         content = streams.content_of(streams.open_content(path))
         content.skip(best.offset)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import IO, Any
@@ -16,14 +17,16 @@ from typing import IO, Any
 from analytics import groups, ledger
 from analytics.derive import derive
 from analytics.dialects import DIALECTS
-from analytics.dialects.base import Record
+from analytics.dialects.base import Record, Source
 from analytics.dialects.turncap import PREFIX, TABLES, Collector
 from analytics.errors import InputError
-from analytics.otlp import jsonform, streams
-from analytics.otlp.records import Item, Point, Unreadable
+from analytics.otlp import UnreadablePieceError, read, streams
+from analytics.otlp.framing import likeness
+from analytics.otlp.records import Point, Unreadable
 from analytics.warehouse import Warehouse
 
 SLICE = 64 << 20  # bytes of uncompressed content committed at once
+REASON = 500  # characters of a reason that are kept
 HOPELESS = 1000  # unreadable pieces after which a file that gave nothing else is given up
 
 
@@ -46,10 +49,11 @@ class FileSummary:
     """What became of one file."""
 
     path: str
-    lines: int = 0  # read in this load
-    events: int = 0  # of turncap's, and of other products, read in this load
-    points: int = 0
-    foreign: int = 0  # records of nobody that turncap knows
+    lines: int = 0  # or frames, from the file's beginning to where it was read
+    records: int = 0  # events and points of turncap's and records of other products, in this load
+    records_before: int = 0  # the same in earlier loads of this content
+    foreign: int = 0  # records of no product that turncap knows
+    unreadable: int = 0  # lines or frames
     known: int = 0  # bytes that an earlier load had read
     size: int = 0  # bytes of uncompressed content up to where it was read
     looks_like: str = ""
@@ -68,11 +72,11 @@ class Summary:
     def lines(self) -> list[str]:
         """What to tell a person."""
         read = sum(one.size - one.known for one in self.files)
-        events, points = sum(one.events for one in self.files), sum(one.points for one in self.files)
+        records = sum(one.records for one in self.files)
         known = sum(1 for one in self.files if one.known and one.size == one.known)
         told = [
-            f"{len(self.files)} files, {read / 1e6:,.1f} MB in {self.seconds:.1f} s: {events:,} events, "
-            f"{points:,} metric points, {self.turns:,} turns new or changed"
+            f"{len(self.files)} files, {read / 1e6:,.1f} MB in {self.seconds:.1f} s: {records:,} records, "
+            f"{self.turns:,} turns new or changed"
         ]
         if known:
             told.append(f"{known} files hold nothing new")
@@ -118,130 +122,139 @@ class Loader:
         content = streams.content_of(raw)
         told = FileSummary(path=path)
         self.summary.files.append(told)
-        first_line = content.first_line()
-        if not first_line:
-            told.looks_like = "empty"
-        mark = ledger.Mark(fingerprint=ledger.fingerprint(first_line), path=path)
-        mark, content = ledger.resume(self.warehouse, mark, content, path)
-        told.known = content.position
-        rejected = 0
+        mark, content = ledger.resume(self.warehouse, content, path)
+        told.known, told.records_before = content.position, mark.records
         for block in content.blocks():
-            place = block.offset
-            for number, piece in enumerate(block.pieces, start=block.line):
-                if piece and not piece.isspace():
-                    reason = self._piece(piece, path, place, told)
-                    for one in reason:
-                        self._reject(Reject(path=path, line=number, offset=place, reason=one), mark)
-                        rejected += 1
-                place += len(piece) + 1
-            mark = mark.at(block.end, content.lines, block.digest.hexdigest(), told.events + told.points)
+            for index, piece in enumerate(block.pieces):
+                if not piece or piece.isspace():
+                    continue
+                problems: list[str] = []
+                try:
+                    self._piece(piece, path, block, index, told, problems)
+                except UnreadablePieceError as error:
+                    problems.append(f"a {content.split.word} that is no OTLP: {error}")
+                    told.unreadable += 1
+                if problems:
+                    line, offset = block.place(index)
+                    self._reject(path, line, offset, problems, mark)
+            mark = mark.at(block.end, block.lines, block.digest.hexdigest(), told.records)
             if block.torn.strip(b"\0 \t\r\n"):
                 mark = self._torn(block, content, mark, told)
             self._marks[mark.fingerprint + mark.path] = mark
-            told.lines, told.size = content.lines, mark.offset
+            told.lines, told.size = block.lines, mark.offset
             self._bytes += block.end - block.offset
-            if rejected >= HOPELESS and not (told.events or told.points or told.foreign):
+            if told.unreadable >= HOPELESS and not told.records_before + told.records + told.foreign:
                 break
-            if self._bytes >= SLICE and (told.events or told.points):
+            if self._bytes >= SLICE and told.records:
                 self._flush()
         if content.cut_short is not None:
-            self._reject(
-                Reject(path=path, line=None, offset=content.position, reason=str(content.cut_short)), mark
-            )
+            self._reject(path, None, content.position, [str(content.cut_short)], mark)
+        if not told.records and not told.records_before:
+            told.looks_like = told.looks_like or likeness(content.head)
 
     def _torn(
         self, block: streams.Block, content: streams.Content, mark: ledger.Mark, told: FileSummary
     ) -> ledger.Mark:
         """A last line without newline: read when it is whole, else left for the next load."""
-        try:
-            problems = self._piece(block.torn, mark.path, block.end, told, raising=True)
-        except jsonform.NotJsonError:
-            reason = "the last line is cut short; it is left for the next load"
-            self._reject(
-                Reject(path=mark.path, line=content.lines + 1, offset=block.end, reason=reason), mark
-            )
-            return mark
-        for one in problems:
-            place = Reject(path=mark.path, line=content.lines + 1, offset=block.end, reason=one)
-            self._reject(place, mark)
-        content.take(block.torn)
-        return mark.at(content.position, content.lines, content.digest.hexdigest(), told.events + told.points)
-
-    def _piece(
-        self, piece: bytes, path: str, offset: int, told: FileSummary, *, raising: bool = False
-    ) -> list[str]:
-        """Take in one line; the reasons why parts of it could not be."""
         problems: list[str] = []
         try:
-            for item in jsonform.read(piece):
-                self._item(item, path, offset, told, problems)
-        except jsonform.NotJsonError as error:
-            if raising:
-                raise
-            problems.append(f"no JSON: {error}")
-        return problems
+            if content.cut_short is not None or content.split.word != "line":
+                raise UnreadablePieceError
+            self._piece(block.torn, mark.path, block, len(block.pieces), told, problems)
+        except UnreadablePieceError:
+            reason = f"the last {content.split.word} is cut short; it is left for the next load"
+            self._reject(mark.path, content.lines + 1, block.end, [reason], mark)
+            return mark
+        if problems:
+            self._reject(mark.path, content.lines + 1, block.end, problems, mark)
+        content.take(block.torn)
+        return mark.at(content.position, content.lines, content.digest.hexdigest(), told.records)
 
-    def _item(self, item: Item, path: str, offset: int, told: FileSummary, problems: list[str]) -> None:
-        match item:
-            case Record():
-                before = self._collector.events
-                if self._collector.add(item):
-                    told.events += self._collector.events - before
-                    if self._collector.problems:
-                        problems += self._collector.problems
-                        self._collector.problems.clear()
-                elif not self._offer(item, path, offset, told):
-                    told.foreign += 1
-                    told.looks_like = told.looks_like or _likeness(item)
-            case Point():
-                if item.metric.startswith(PREFIX):
-                    self._count(item)
-                    told.points += 1
-                else:
-                    told.foreign += 1
-                    told.looks_like = told.looks_like or f"OTLP metrics such as {item.metric!r}"
-            case Unreadable():
-                problems.append(item.reason)
+    def _piece(
+        self,
+        piece: bytes,
+        path: str,
+        block: streams.Block,
+        index: int,
+        told: FileSummary,
+        problems: list[str],
+    ) -> None:
+        """Take in one line or frame; why parts of it could not be is left in `problems`."""
+        for item in read(piece):
+            match item:
+                case Record():
+                    self._record(item, path, block, index, told, problems)
+                case Point():
+                    self._point(item, told)
+                case Unreadable():
+                    problems.append(item.reason)
 
-    def _offer(self, record: Record, path: str, offset: int, told: FileSummary) -> bool:
-        """Offer a record to every dialect; False when none knows it."""
-        record.path, record.offset = path, offset
+    def _record(
+        self,
+        record: Record,
+        path: str,
+        block: streams.Block,
+        index: int,
+        told: FileSummary,
+        problems: list[str],
+    ) -> None:
+        before = self._collector.events
+        if self._collector.add(record):
+            told.records += self._collector.events - before
+            if self._collector.problems:
+                problems += self._collector.problems
+                self._collector.problems.clear()
+            return
+        record.path, record.offset = path, block.place(index)[1]
         for dialect in DIALECTS:
             if (seen := dialect.recognise(record)) is not None:
-                told.events += 1
+                told.records += 1
                 self._seen += [groups.row(dialect.name, one) for one in seen]
-                return True
-        return False
+                return
+        told.foreign += 1
+        told.looks_like = told.looks_like or _likeness(record)
 
-    def _count(self, point: Point) -> None:
+    def _point(self, point: Point, told: FileSummary) -> None:
+        if not point.metric.startswith(PREFIX):
+            told.foreign += 1
+            told.looks_like = told.looks_like or f"OTLP metrics such as {point.metric!r}"
+            return
+        told.records += 1
         attributes = json.dumps(point.attributes, sort_keys=True, default=str)
+        resource = json.dumps(
+            {key: value for key, value in point.resource.items() if key.startswith(_RESOURCE)},
+            sort_keys=True, default=str,
+        )  # fmt: skip
         since = point.at if point.delta and not point.started_at else point.started_at
-        series = (self._resource(point.resource), point.metric, attributes, since)
-        self._counters[series] = max(
-            self._counters.get(series, (point.at, point.value)), (point.at, point.value)
-        )
+        series, last = (resource, point.metric, attributes, since), (point.at, point.value)
+        self._counters[series] = max(self._counters.get(series, last), last)
 
-    def _resource(self, resource: Mapping[str, Any]) -> str:
-        kept = {key: value for key, value in resource.items() if key.startswith(_RESOURCE)}
-        return json.dumps(kept, sort_keys=True, default=str)
-
-    def _reject(self, reject: Reject, mark: ledger.Mark) -> None:
-        if self.strict:
-            raise InputError(f"{reject} (--strict)")
-        self.summary.rejects.append(reject)
-        self._waiting.append((reject, mark.fingerprint))
+    def _reject(
+        self, path: str, line: int | None, offset: int, reasons: Sequence[str], mark: ledger.Mark
+    ) -> None:
+        """Note what could not be read; equal reasons of one place are told once, with their number."""
+        for reason, times in Counter(reasons).items():
+            text = reason if times == 1 else f"{reason} ({times} times)"
+            reject = Reject(path=path, line=line, offset=offset, reason=text[:REASON])
+            if self.strict:
+                raise InputError(f"{reject} (--strict)")
+            self.summary.rejects.append(reject)
+            self._waiting.append((reject, mark.fingerprint))
 
     def _refuse_the_unrecognised(self) -> None:
-        """InputError when nothing at all was recognised."""
-        recognised = any(one.events or one.points or one.known for one in self.summary.files)
-        if not recognised and self.summary.files:
-            first = self.summary.files[0]
-            more = f" (and {len(self.summary.files) - 1} more files)" if len(self.summary.files) > 1 else ""
-            likeness = first.looks_like or (str(self.summary.rejects[0]) if self.summary.rejects else "empty")
+        """InputError when no file held a record; a reject for each that held none beside others."""
+        empty = [one for one in self.summary.files if not one.records + one.records_before]
+        if len(empty) == len(self.summary.files):
+            first = empty[0]
+            more = f" (nor in {len(empty) - 1} other files)" if len(empty) > 1 else ""
             raise InputError(
-                f"{first.path}{more}: no record that turncap knows; it looks like {likeness}. "
-                "Give files of OTLP as a Collector or an SDK exports it"
+                f"{first.path}: no record that turncap knows{more}; it looks like {first.looks_like}. "
+                "Give OTLP files as a Collector or an SDK exports them"
             )
+        for one in empty:
+            if one.lines:
+                reason = f"no record that turncap knows; it looks like {one.looks_like}"
+                self.summary.rejects.append(Reject(path=one.path, line=None, offset=None, reason=reason))
 
     def _flush(self) -> None:
         """Commit what was collected, with its ledger rows."""
@@ -277,10 +290,9 @@ _RESOURCE = ("service.", "process.pid", "host.name", "k8s.pod.name", "container.
 
 
 def _likeness(record: Record) -> str:
-    if record.source == "line":
-        body = record.body
-        keys = ", ".join(list(body)[:6]) if isinstance(body, dict) else type(body).__name__
-        return f"JSON lines with the keys {keys}"
+    if record.source is Source.LINE:
+        keys = ", ".join(str(key)[:40] for key in list(record.body)[:6])
+        return f"JSON with the keys {keys}"
     return f"OTLP {record.source}s such as {record.name!r} of {record.scope or 'no scope'}"
 
 

@@ -1,6 +1,38 @@
 """OTLP files and streams -> records, whatever wrote them.
 
-`streams` finds the pieces of a file (lines or frames, compressed or not), `jsonform` and `protoform`
-decode a piece into `analytics.dialects.base.Record` and `Point` values. Nothing here knows what a
-record means.
+`streams` unpacks a file and cuts it into blocks, `framing` tells lines from frames, `jsonform` and
+`protoform` decode a piece into `analytics.dialects.base.Record` and `records.Point` values. Nothing here
+knows what a record means.
 """
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import zstandard
+
+from analytics.otlp import jsonform, protoform
+from analytics.otlp.framing import ZSTD
+from analytics.otlp.records import Item
+
+
+class UnreadablePieceError(ValueError):
+    """A line or frame that is neither JSON nor protobuf; the message says why."""
+
+
+def read(piece: bytes) -> Iterator[Item]:
+    """Everything in one line or frame.
+
+    Raises:
+        UnreadablePieceError: it is neither JSON nor protobuf.
+    """
+    try:
+        if piece.startswith(b"{"):
+            return jsonform.read(piece)
+        if piece.startswith(ZSTD):
+            return read(zstandard.ZstdDecompressor().decompressobj().decompress(piece))
+        if piece.startswith(b"\n"):
+            return protoform.read(piece)
+        return jsonform.read(piece)
+    except (jsonform.NotJsonError, protoform.NotProtobufError, zstandard.ZstdError) as error:
+        raise UnreadablePieceError(str(error)) from None

@@ -10,14 +10,18 @@ import hashlib
 import io
 import sys
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 from typing import IO, Protocol
 
 import zstandard
 
+from analytics.otlp.framing import GZIP, ZSTD, Split, splitter
+
 BLOCK = 4 << 20  # bytes of uncompressed content in one block, give or take a line
+HEAD = 1 << 16  # bytes by which content is looked at and known again
 _READ = 1 << 20
 
 
@@ -41,16 +45,30 @@ def new_hash() -> Hash:
 
 @dataclass(slots=True, kw_only=True)
 class Block:
-    """Consecutive whole lines. `offset` and `line` are those of the first piece; `end` is the offset after
-    the last one, `digest` the state of the content's hash there. `torn` is what follows the last newline
-    at the end of the content, not part of the block."""
+    """Consecutive whole pieces: lines, frames or documents.
+
+    `offset` and `line` are where the block begins, `end` and `lines` how far the content is read after it
+    and `digest` the state of its hash there. `torn` is what follows the last whole piece at the content's
+    end; it is no part of the block.
+    """
 
     offset: int
     line: int
-    pieces: list[bytes]
+    pieces: Sequence[bytes]
     end: int
+    lines: int
     digest: Hash
     torn: bytes = b""
+    places: Sequence[tuple[int, int]] | None = None
+
+    def place(self, index: int) -> tuple[int, int]:
+        """(line or frame from 1, offset) of a piece, or of what is torn for the index behind the last."""
+        if index == len(self.pieces):
+            return self.lines + 1, self.end
+        if self.places is None:
+            self.places = list(enumerate(accumulate((len(one) + 1 for one in self.pieces), initial=0)))
+        number, offset = self.places[index]
+        return self.line + number, self.offset + offset
 
 
 class CutShortError(ValueError):
@@ -65,9 +83,9 @@ def open_content(path: str) -> IO[bytes]:
 def unpacked(raw: IO[bytes]) -> Iterator[bytes]:
     """The uncompressed content in pieces of any size. Raises CutShortError after the last good byte."""
     head = raw.read(_READ)
-    if head.startswith(b"\x1f\x8b"):
+    if head.startswith(GZIP):
         yield from _gunzip(head, raw)
-    elif head.startswith(b"\x28\xb5\x2f\xfd"):
+    elif head.startswith(ZSTD):
         yield from _unzstd(head, raw)
     else:
         while head:
@@ -123,23 +141,23 @@ class Content:
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
-        self._buffer = b""
         self.position = 0
         self.lines = 0
         self.digest = new_hash()
         self.cut_short: CutShortError | None = None
-
-    def first_line(self, limit: int = 1 << 16) -> bytes:
-        """The first line without its newline, at most `limit` bytes; nothing is consumed."""
-        while b"\n" not in self._buffer and len(self._buffer) < limit and self._fill():
-            pass
-        return self._buffer.split(b"\n", 1)[0][:limit]
+        self._buffer = b""
+        while len(self._buffer) < HEAD and (chunk := self._next()):
+            self._buffer += chunk
+        self.head = self._buffer[:HEAD]
+        self.split = splitter(self.head)
 
     def skip(self, offset: int) -> bool:
         """Pass over content up to `offset`, taking it into the digest; False when it ends before."""
         while self.position < offset:
-            if not self._buffer and not self._fill():
-                return False
+            if not self._buffer:
+                self._buffer = self._next()
+                if not self._buffer:
+                    return False
             part = self._buffer[: offset - self.position]
             self.digest.update(part)
             self.position += len(part)
@@ -147,45 +165,45 @@ class Content:
         return True
 
     def blocks(self) -> Iterator[Block]:
-        """The rest, in blocks of whole lines; the last block carries what follows the last newline."""
-        parts = [self._buffer] if self._buffer else []
-        held, newline = len(self._buffer), b"\n" in self._buffer
+        """The rest, in blocks of whole pieces; the last block carries what follows the last of them."""
+        parts, held, goal = [self._buffer], len(self._buffer), BLOCK
         self._buffer = b""
         while True:
             chunk = self._next()
-            if chunk:
-                parts.append(chunk)
-                held += len(chunk)
-                newline = newline or b"\n" in chunk
-            if chunk and (held < BLOCK or not newline):
+            parts.append(chunk)
+            held += len(chunk)
+            if chunk and held < goal:
                 continue
             data = b"".join(parts)
-            cut = data.rfind(b"\n") + 1
-            yield self._block(data[:cut], b"" if chunk else data[cut:])
+            found = self.split(data, last=not chunk)
+            rest = data[found.used :]
+            if found.used or not chunk:
+                yield self._block(data[: found.used], found, b"" if chunk else rest)
             if not chunk:
                 return
-            parts, held, newline = [data[cut:]], len(data) - cut, False
+            # A piece longer than the block: wait for twice as much before looking again.
+            parts, held, goal = [rest], len(rest), BLOCK if found.used else 2 * goal
 
     def take(self, torn: bytes) -> None:
         """Count a last line without newline as read."""
         self.digest.update(torn)
         self.position += len(torn)
 
-    def _block(self, data: bytes, torn: bytes) -> Block:
+    def _block(self, data: bytes, found: Split, torn: bytes) -> Block:
         offset, line = self.position, self.lines + 1
-        pieces = data.split(b"\n")
-        pieces.pop()
         self.digest.update(data)
         self.position += len(data)
-        self.lines += len(pieces)
+        self.lines += found.count
         return Block(
-            offset=offset, line=line, pieces=pieces, end=self.position, digest=self.digest.copy(), torn=torn
+            offset=offset,
+            line=line,
+            pieces=found.pieces,
+            places=found.places,
+            end=self.position,
+            lines=self.lines,
+            digest=self.digest.copy(),
+            torn=torn,
         )
-
-    def _fill(self) -> bool:
-        chunk = self._next()
-        self._buffer += chunk
-        return bool(chunk)
 
     def _next(self) -> bytes:
         try:

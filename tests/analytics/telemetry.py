@@ -337,3 +337,26 @@ def turn_events(row: Mapping[str, Any], guard: str, seq: int, start: int = START
         )
     )
     return events
+
+
+def small_turn() -> list[Event]:
+    """A turn of two batches, a retry, results that come late, and an enforced halt of the third batch."""
+    return [
+        event("turn.started", "h", 7, 1, START, mode="enforce", policy__kind="adaptive", policy__hash="ab",
+              policy__soft_cap=2, policy__stuck_at=2, policy__backstop=20, policy__signal="repeat"),
+        event("turn.calls", "h", 7, 2, START + 5, chunk__index=0, chunk__first_call=1, tools=["read", "edit"],
+              tools__class=["read", "edit"], calls__key=[0, 1, 0], calls__tool=[0, 1, 0],
+              calls__mutating=[0, 1, -1], calls__offset_ms=[0, -1, 20], calls__batch=[1, 1, 2],
+              settled__call=[2], settled__result=[0], settled__error=[1], settled__after=[2],
+              retry__at=[2], retry__total=[0]),
+        event("turn.calls", "h", 7, 3, START + 6, chunk__index=1, chunk__first_call=4, tools=["shell"],
+              tools__class=["shell"], calls__key=[2, 2], calls__tool=[2, 0], calls__mutating=[-1, 0],
+              calls__offset_ms=[30, 30], calls__batch=[3, 3], settled__call=[3, 1], settled__result=[1, -1],
+              settled__error=[0, 0], settled__after=[3, 3]),
+        event("loop_detected", "h", 7, 4, START + 6, threshold="soft-stuck", mode="enforce", enforced=True,
+              call__number=5, total=3, signal="repeat", level=2, limit=2),
+        event("turn.ended", "h", 7, 5, START + 7, outcome="halted", calls=5, ran=3, total=3, refused=2,
+              settled=3, errors=1, distinct_keys=3, repeat__count=2, milestones__k=[2, 2],
+              milestones__call=[3, 5], milestones__epoch=[0, 1], milestones__batch_first_call=[3, 4],
+              batches=3, retries=1, keys_forgotten=0, chunks__sent=2, chunks__on_span=0),
+    ]  # fmt: skip

@@ -1,0 +1,201 @@
+"""Uncompressed content -> pieces: a line, a frame or a document each, by what the first bytes look like.
+
+A splitter takes the bytes at hand and whether more will follow. It answers the pieces that are whole, each
+with its place, and how many bytes they and what separates them took; the rest is offered again with more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+ZSTD = b"\x28\xb5\x2f\xfd"
+GZIP = b"\x1f\x8b"
+_LONGEST_FRAME = 1 << 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """`places` holds (number from 0, offset) of each piece, relative to the bytes at hand; None for lines,
+    where both follow from the pieces. `count` is how many lines or frames were passed."""
+
+    pieces: Sequence[bytes]
+    used: int
+    count: int
+    places: Sequence[tuple[int, int]] | None = None
+
+
+class Splitter(Protocol):
+    """One framing."""
+
+    word: str  # what a piece is called in a message
+
+    def __call__(self, data: bytes, *, last: bool) -> Split:
+        """The whole pieces at the head of `data`; `last` when nothing will follow."""
+
+
+class Lines:
+    """A JSON value a line."""
+
+    word = "line"
+
+    def __call__(self, data: bytes, *, last: bool) -> Split:
+        """All but what follows the last newline."""
+        used = data.rfind(b"\n") + 1
+        pieces = data[:used].split(b"\n")
+        pieces.pop()
+        return Split(pieces=pieces, used=used, count=len(pieces))
+
+
+class Documents:
+    """JSON values over several lines, one after the other or in one list, indented as usual."""
+
+    word = "line"
+
+    def __call__(self, data: bytes, *, last: bool) -> Split:
+        """Each value ends with a line that holds its closing bracket at the indentation it began with."""
+        pieces, places, taken, begin, number, indent = [], [], 0, 0, 0, b""
+        inside, at = False, 0
+        for count, line in enumerate(data.splitlines(keepends=True)):
+            text = line.strip()
+            if not inside and text in (b"{", b"[{"):
+                inside, begin, number = True, at, count
+                indent = line[: len(line) - len(line.lstrip())]
+            at += len(line)
+            if inside and text.rstrip(b",]") == b"}" and line.startswith(indent + b"}"):
+                piece = data[begin:at].strip().removeprefix(b"[")
+                pieces.append(piece[: piece.rindex(b"}") + 1])
+                places.append((number, begin))
+                inside, taken = False, at
+        if last and not inside:
+            taken = len(data)
+        return Split(pieces=pieces, used=taken, count=data[:taken].count(b"\n"), places=places)
+
+
+class Frames:
+    """Messages, each behind its length in four bytes, the most significant first: the Collector's file
+    exporter with `format: proto` or with compression."""
+
+    word = "frame"
+
+    def __call__(self, data: bytes, *, last: bool) -> Split:
+        """All whole frames."""
+        pieces: list[bytes] = []
+        places: list[tuple[int, int]] = []
+        at = 0
+        while at + 4 <= len(data):
+            end = at + 4 + int.from_bytes(data[at : at + 4], "big")
+            if end > len(data):
+                break
+            pieces.append(data[at + 4 : end])
+            places.append((len(places), at))
+            at = end
+        return Split(pieces=pieces, used=at, count=len(pieces), places=places)
+
+
+class Delimited:
+    """Messages, each behind its length as a protobuf varint."""
+
+    word = "frame"
+
+    def __call__(self, data: bytes, *, last: bool) -> Split:
+        """All whole messages."""
+        pieces: list[bytes] = []
+        places: list[tuple[int, int]] = []
+        at = 0
+        while (head := varint(data, at)) is not None:
+            length, begin = head
+            if begin + length > len(data):
+                break
+            pieces.append(data[begin : begin + length])
+            places.append((len(places), at))
+            at = begin + length
+        return Split(pieces=pieces, used=at, count=len(pieces), places=places)
+
+
+class Whole:
+    """One protobuf message: the body of an export request."""
+
+    word = "frame"
+
+    def __call__(self, data: bytes, *, last: bool) -> Split:
+        """Everything, once nothing more follows."""
+        if not last:
+            return Split(pieces=(), used=0, count=0)
+        return Split(pieces=[data], used=len(data), count=1, places=[(0, 0)])
+
+
+def varint(data: bytes, at: int) -> tuple[int, int] | None:
+    """(value, offset behind it) of the varint at `at`; None when it is not whole."""
+    value = 0
+    for shift in range(0, 70, 7):
+        if at >= len(data):
+            return None
+        byte = data[at]
+        at += 1
+        value |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return value, at
+    return None
+
+
+def splitter(head: bytes) -> Splitter:
+    """The framing that content beginning with `head` (some kilobytes, or all of it) has."""
+    length = int.from_bytes(head[:4], "big")
+    framed = head[4:5] == b"{" or head[4:8] == ZSTD or (head[4:5] == b"\n" and not head[:4].isspace())
+    if 0 < length <= _LONGEST_FRAME and framed:
+        return Frames()
+    # No protobuf message looks like blanks and a bracket: a part is never longer than the whole.
+    text = head.lstrip(b"\xef\xbb\xbf\0 \t\r\n")
+    if text.startswith((b"{", b"[")):
+        return Documents() if text.split(b"\n", 1)[0].strip() in (b"{", b"[", b"[{") else Lines()
+    if (
+        head.startswith(b"\n")
+        and (whole := varint(head, 1))
+        and head[whole[1] : whole[1] + 1] in (b"\n", b"\x12")
+    ):
+        return Whole()
+    first = varint(head, 0)
+    if first and first[0] and first[1] < 6 and head[first[1] : first[1] + 1] == b"\n":
+        return Delimited()
+    return Lines()
+
+
+_MAGIC = {
+    b"PAR1": "a Parquet file",
+    b"SQLite format 3": "an SQLite database",
+    b"PK\x03\x04": "a zip archive",
+    b"%PDF": "a PDF document",
+    b"\x89PNG": "an image",
+    b"<!DOCTYPE": "a web page",
+    b"<html": "a web page",
+    b"<?xml": "XML",
+    b"\xff\xfe": "text in UTF-16",
+    b"\xfe\xff": "text in UTF-16",
+    b"BZh": "a bzip2 archive",
+    b"\xfd7zXZ": "an xz archive",
+}
+
+
+def likeness(head: bytes) -> str:
+    """What content that holds no record looks like, in words; never any of its text."""
+    for magic, word in _MAGIC.items():
+        if head.startswith(magic):
+            return word
+    if head[8:12] == b"DUCK":
+        return "a DuckDB database"
+    if head[257:262] == b"ustar":
+        return "a tar archive"
+    if not head.strip(b"\0 \t\r\n"):
+        return "an empty file"
+    try:
+        text = head[:4096].decode("utf-8", "strict" if len(head) < 4096 else "ignore")
+    except UnicodeDecodeError:
+        return "binary data"
+    first = text.lstrip("\ufeff \t\r\n").split("\n", 1)[0]
+    if "\0" in text:
+        return "binary data"
+    if first.startswith(("{", "[")):
+        return "JSON"
+    return "a table of comma-separated values" if first.count(",") >= 2 and "{" not in first else "plain text"
