@@ -56,13 +56,35 @@ class Reproduced:
     same: int
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Period:
+    """Turns that began in [begin, end), nanoseconds since 1970; all turns where both are None."""
+
+    begin: int | None = None
+    end: int | None = None
+
+
+def gate_counts(
+    connection: duckdb.DuckDBPyConnection, *, as_of: int, policy_hash: str, mode: str, period: Period
+) -> dict[str, int]:
+    """The counts of gate_counts.sql."""
+    return _row(
+        select(
+            connection, "gate_counts", as_of=as_of, policy_hash=policy_hash, mode=mode,
+            begin=period.begin, end=period.end,
+        )
+    )  # fmt: skip
+
+
 def gates(
-    connection: duckdb.DuckDBPyConnection, *, as_of: int, policy_hash: str, mode: str,
-    signal: str | None, reproduced: Reproduced | None, sampled_by_head: bool,
+    connection: duckdb.DuckDBPyConnection, n: dict[str, int], *, signal: str | None,
+    reproduced: Reproduced | None, sampled_by_head: bool, period: Period,
 ) -> tuple[Gate, ...]:  # fmt: skip
-    """Every gate, in the order in which data are lost. `reproduced` is None where no halt was logged."""
-    n = _row(select(connection, "gate_counts", as_of=as_of, policy_hash=policy_hash, mode=mode))
-    coins = select(connection, "holdout_coins")
+    """Every gate, in the order in which data are lost; `n` are the `gate_counts`.
+
+    `reproduced` is None where no halt was logged.
+    """
+    coins = select(connection, "holdout_coins", begin=period.begin, end=period.end)
     work = _row(select(connection, "label_work"))
     return (
         _ended(n),
@@ -78,10 +100,9 @@ def gates(
     )
 
 
-def lost_turns(found: Sequence[Gate], connection: duckdb.DuckDBPyConnection, *, as_of: int) -> int:
+def lost_turns(found: Sequence[Gate], n: dict[str, int]) -> int:
     """Turns known to be lost, to be taken as the worst case; 0 while the gates that count them are green."""
     amber = {gate.name for gate in found if gate.state is State.AMBER}
-    n = _row(select(connection, "gate_counts", as_of=as_of, policy_hash="", mode=""))
     lost = n["started"] - n["ended"] if "ended turns" in amber else 0
     return lost + (n["gaps"] if "turn numbers" in amber else 0)
 

@@ -71,27 +71,25 @@ def needed_halts(
     least_clusters: int,
 ) -> Needed:  # fmt: skip
     """For K and S: halts to be read for a word, and the turns in which so many come."""
-    fdr = rates.fdr
-    read = rates.stuck + rates.not_stuck
+    fdr, read = rates.fdr, rates.stuck + rates.not_stuck
     spread = max(1.0, fdr.n / fdr.n_eff) if fdr.n_eff else 1.0
     if fdr.estimate is not None and fdr.estimate > tolerance[0]:
-        wanted = stats.turns_for_lower_bound(fdr.estimate, tolerance[0], tail=level) or least
+        wanted = math.ceil(
+            (stats.turns_for_lower_bound(fdr.estimate, tolerance[0], tail=level) or 0) * spread
+        )
     else:
         found = stats.turns_for_upper_bound(rates.not_stuck, max(read, 1), tolerance[0], tail=level)
-        wanted = max(least, found or least)
-    wanted = math.ceil(wanted * spread)
-    if fdr.clusters:
-        wanted = max(wanted, math.ceil(least_clusters * max(rates.halts, 1) / fdr.clusters))
+        wanted = max(least, math.ceil((found or 0) * spread))
+    if fdr.clusters:  # as many more halts as bring enough users with them
+        wanted = max(wanted, -(-least_clusters * int(fdr.n) // fdr.clusters))
     labels = max(0, wanted - read)
     waiting = max(0, labels - rates.unread)
     if rates.halts:
-        more: int | None = -(-waiting * len(turns) // rates.halts)
+        more = -(-waiting * len(turns) // rates.halts)
     else:
         more = math.ceil(waiting / _most_frequent(len(turns)))
-    if not waiting and (fhr := rates.fhr).high > tolerance[1] and fhr.n_eff:
-        found = stats.turns_for_upper_bound(round(fhr.most), round(fhr.n), tolerance[1], tail=level)
-        more = None if found is None else max(0, math.ceil(found * fhr.n / fhr.n_eff - fhr.n))
-    weeks = None if more is None else _weeks(turns, more)
+    more = max(more, _more_for(rates.fhr, tolerance[1], level))
+    weeks = _weeks(turns, more)
     return Needed(
         turns=more,
         labels=labels,
@@ -101,6 +99,17 @@ def needed_halts(
         weeks_holdout_05=None if weeks is None else round(weeks / 0.05, 1),
         at_least=not rates.halts,
     )
+
+
+def _more_for(fhr: Share, tolerance: float, level: float) -> int:
+    """Further turns until FHR is on one side, the unread halts being like the read; 0 where it is."""
+    if fhr.estimate is None or not fhr.n_eff or fhr.low > tolerance or fhr.high <= tolerance:
+        return 0
+    if fhr.estimate > tolerance:
+        found = stats.turns_for_lower_bound(fhr.estimate, tolerance, tail=level)
+    else:
+        found = stats.turns_for_upper_bound(round(fhr.estimate * fhr.n), round(fhr.n), tolerance, tail=level)
+    return max(0, math.ceil((found or 0) * fhr.n / fhr.n_eff - fhr.n))
 
 
 def _most_frequent(turns: int) -> float:

@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
 import duckdb
 import numpy as np
+import pandas as pd
 
 from analytics import stats
 from analytics.database import select
 from analytics.replay import Replay as Recorded
-from analytics.validation.gates import Reproduced, gates, lost_turns
+from analytics.validation.gates import Period, Reproduced, gate_counts, gates, lost_turns
 from analytics.validation.looks import block_of, look_of, numbers, week_number, week_text, weeks
 from analytics.validation.outcomes import Outcomes
-from analytics.validation.population import Population, Turns, latest_time, read_population
+from analytics.validation.population import MONDAY, WEEK, Population, Turns, latest_time, read_population
 from analytics.validation.rates import Planned, Share, halt_rates, length_share
 from analytics.validation.settings import Settings
 from analytics.validation.verdicts import Case, Look, Verdict, judge
@@ -35,12 +36,11 @@ class ByAgent:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validation:
-    """What was judged, on what, and what came of it. `scope_key` names the row of a weekly look."""
+    """What was judged, on what, and what came of it."""
 
     case: Case
     verdicts: tuple[Verdict, ...]
     by_agent: tuple[ByAgent, ...]
-    scope_key: str
 
     @property
     def population(self) -> Population:
@@ -61,52 +61,69 @@ def validate(
     With `week` the turns from the first week of its block up to it are judged at the level of that look;
     without, all turns are looked at once, at 5 %.
     """
+    case = read_case(connection, recorded, settings, as_of=as_of, week=week)
+    return Validation(case=case, verdicts=judge(case), by_agent=_by_agent(case))
+
+
+def read_case(
+    connection: duckdb.DuckDBPyConnection,
+    recorded: Recorded,
+    settings: Settings,
+    *,
+    as_of: int | None = None,
+    week: str | None = None,
+) -> Case:
+    """What is to be judged: turns, gates and labels. Arguments as those of `validate`."""
     moment = latest_time(connection) if as_of is None else as_of
     population = read_population(connection, as_of=moment, sampled_by_head=settings.evidence.sampled_by_head)
-    look, scope_key = Look(level=stats.ONE_LOOK), ""
+    look, scope_key, period = Look(level=stats.ONE_LOOK), "", Period()
     if week is not None:
-        population, look, scope_key = _until(population, week)
+        population, look, scope_key, period = _until(population, week)
     mode = str(population.turns.frame["mode"].iloc[0]) if len(population.turns) else ""
+    counts = gate_counts(
+        connection, as_of=moment, policy_hash=population.policy_hash, mode=mode, period=period
+    )
     found = gates(
         connection,
-        as_of=moment,
-        policy_hash=population.policy_hash,
-        mode=mode,
+        counts,
         signal=population.policy.signal,
         reproduced=_reproduced(connection, recorded, population.everything),
         sampled_by_head=settings.evidence.sampled_by_head,
+        period=period,
     )
-    case = Case(
+    return Case(
         population=population,
         replay=Outcomes(recorded, population.turns),
         settings=settings,
         look=look,
         gates=found,
         planned=_planned(connection),
-        lost=lost_turns(found, connection, as_of=moment),
+        lost=lost_turns(found, counts),
         scope=_scope(population, mode),
+        scope_key=scope_key,
     )
-    return Validation(case=case, verdicts=judge(case), by_agent=_by_agent(case), scope_key=scope_key)
 
 
-def _until(population: Population, week: str) -> tuple[Population, Look, str]:
+def _until(population: Population, week: str) -> tuple[Population, Look, str, Period]:
     asked = week_number(week)
     block = block_of(weeks(population.turns), asked)
-    number = numbers(population.turns)
-    keep = (number >= block.first) & (number <= asked)
-    keep &= population.turns.frame["guard_version"] == block.guard_version
-    kept = Population(
-        turns=Turns(population.turns.frame[keep].reset_index(drop=True)),
-        everything=population.everything,
-        policy=population.policy,
-        policy_hash=population.policy_hash,
-        guarded=population.guarded,
+    period = Period(begin=MONDAY + block.first * WEEK, end=MONDAY + (asked + 1) * WEEK)
+
+    def within(turns: Turns) -> pd.Series[bool]:
+        number = numbers(turns)
+        return (number >= block.first) & (number <= asked)
+
+    frame, everything = population.turns.frame, population.everything
+    keep = within(population.turns) & (frame["guard_version"] == block.guard_version)
+    kept = replace(
+        population,
+        turns=Turns(frame[keep].reset_index(drop=True)),
+        everything=Turns(everything.frame[within(everything)].reset_index(drop=True)),
         left_out={**population.left_out, "another week or guard version": int((~keep).sum())},
     )
-    scope = (
-        f"{population.policy.text} · guard {block.guard_version or 'none'} · from {week_text(block.first)}"
-    )
-    return kept, look_of(block, week_text(asked)), scope
+    guard = block.guard_version or "none"
+    scope = f"{population.policy.text} · guard {guard} · from {week_text(block.first)}"
+    return kept, look_of(block, week_text(asked)), scope, period
 
 
 def _reproduced(connection: duckdb.DuckDBPyConnection, recorded: Recorded, turns: Turns) -> Reproduced | None:

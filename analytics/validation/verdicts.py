@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -78,7 +78,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case:
-    """Everything the three questions are judged on."""
+    """Everything the three questions are judged on; `scope_key` names the row of a weekly look."""
 
     population: Population
     replay: Replay
@@ -88,15 +88,12 @@ class Case:
     planned: Mapping[str, Planned]
     lost: int
     scope: Mapping[str, object]
+    scope_key: str
 
     @property
     def turns(self) -> Turns:
         """The turns in scope."""
         return self.population.turns
-
-    def single(self) -> Case:
-        """The same, looked at once."""
-        return replace(self, look=Look(level=stats.ONE_LOOK))
 
     @property
     def stuck_calls(self) -> int:
@@ -255,7 +252,7 @@ def _word(
     least = case.settings.tolerance.saving * case.stuck_calls
     saving = [one for one in tried if one.within and case.stuck_calls and one.saved_low >= least]
     if saving:
-        return Word.TOO_HIGH, saving[-1].value
+        return Word.TOO_HIGH, saving[0].value
     return (Word.VALIDATED if caught else Word.INSUFFICIENT), None
 
 

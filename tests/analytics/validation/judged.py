@@ -17,8 +17,8 @@ from analytics.replay import Replay
 from analytics.totals import totals
 from analytics.validation.gates import Gate, Question
 from analytics.validation.settings import Settings, read_settings
-from analytics.validation.validate import Validation, validate
-from analytics.validation.verdicts import Verdict
+from analytics.validation.validate import Validation, read_case, validate
+from analytics.validation.verdicts import Case, Verdict
 from tests.analytics.evidence_db import build
 
 
@@ -32,17 +32,13 @@ class Judged:
 
     def verdict(self, question: Question) -> Verdict:
         """The verdict on one question."""
-        return next(one for one in self.validation.verdicts if one.question is question)
-
-    def gate(self, name: str) -> Gate:
-        """One gate by its name."""
-        return next(one for one in self.validation.case.gates if one.name == name)
+        return verdict(self.validation, question)
 
 
 def judged(
     path: Path, *, settings: Settings | None = None, week: str | None = None, as_of: int | None = None
 ) -> Judged:
-    """Judge a database as the report does."""
+    """Judge and decide on a database as the report does."""
     with open_database(path) as connection:
         replay = Replay.of(connection)
         found = validate(connection, replay, settings or read_settings(), week=week, as_of=as_of)
@@ -52,6 +48,28 @@ def judged(
         return Judged(
             validation=found, decided=decided, screen=first_screen(found.case, found.verdicts, decided)
         )
+
+
+def validated(path: Path, *, week: str | None = None, as_of: int | None = None) -> Validation:
+    """The verdicts of a database."""
+    with open_database(path) as connection:
+        return validate(connection, Replay.of(connection), read_settings(), week=week, as_of=as_of)
+
+
+def verdict(of: Validation, question: Question) -> Verdict:
+    """The verdict on one question."""
+    return next(one for one in of.verdicts if one.question is question)
+
+
+def case(path: Path, *, as_of: int | None = None) -> Case:
+    """What is to be judged in a database: its turns and gates."""
+    with open_database(path) as connection:
+        return read_case(connection, Replay.of(connection), read_settings(), as_of=as_of)
+
+
+def gate(of: Case, name: str) -> Gate:
+    """One gate by its name."""
+    return next(one for one in of.gates if one.name == name)
 
 
 def turn(

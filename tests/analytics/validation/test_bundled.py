@@ -9,7 +9,7 @@ import pytest
 from analytics.decision import Answer
 from analytics.validation.gates import Question, State
 from analytics.validation.verdicts import Word
-from tests.analytics.validation.judged import Judged, judged
+from tests.analytics.validation.judged import Judged, gate, judged
 
 
 @pytest.fixture(scope="module")
@@ -18,10 +18,10 @@ def bundled(evidence_db: Path) -> Judged:
 
 
 def test_no_gate_is_red_and_every_logged_halt_is_reproduced(bundled: Judged) -> None:
-    states = {gate.name: gate.state for gate in bundled.validation.case.gates}
+    states = {one.name: one.state for one in bundled.validation.case.gates}
     assert State.RED not in states.values()
     assert states["reproduced halts"] is State.GREEN
-    assert "10 of 10" in bundled.gate("reproduced halts").text
+    assert "10 of 10" in gate(bundled.validation.case, "reproduced halts").text
 
 
 def test_multiplier_lacks_long_turns(bundled: Judged) -> None:

@@ -1,0 +1,147 @@
+"""Every word of every question, reached by built turns."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from analytics.validation.gates import Question
+from analytics.validation.verdicts import Word
+from tests.analytics.validation.judged import database, diverse, gate, repeating, turn, validated, verdict
+
+Rows = list[dict[str, Any]]
+
+# The test database logs no halt by the backstop.
+LOGGED = "UPDATE turns SET would_halt_call = 1001, would_halt_threshold = 'backstop' WHERE calls > 1000"
+
+
+def short(turns: int, first: int = 10_000) -> Rows:
+    """Turns of two calls, each of a user of its own: too many for a rare event to hide among them."""
+    return [turn([0, 1], session=first + i) for i in range(turns)]
+
+
+def many(turns: int, keys: list[int], label: str | None, first: int) -> Rows:
+    """Turns alike, each of a user of its own."""
+    return [turn(keys, label=label, session=first + i) for i in range(turns)]
+
+
+def long_and_fine() -> Rows:
+    return short(200) + many(10, diverse(1001), "rerun", 0)
+
+
+def long_and_stuck() -> Rows:
+    """Stuck turns of 500 calls that no repeat gives away: only the backstop can see them."""
+    return short(3100) + many(8, diverse(500), "stuck", 0)
+
+
+def wrong_halts() -> Rows:
+    return short(300) + many(38, repeating(110), "rerun", 0) + many(2, repeating(110), "stuck", 100)
+
+
+def right_halts(stuck_keys: list[int] | None = None) -> Rows:
+    """Halts that hit stuck turns alone; a lower S would hit turns that are not."""
+    return (
+        short(700)
+        + many(40, stuck_keys or repeating(110), "stuck", 0)
+        + many(40, repeating(80), "rerun", 100)
+    )
+
+
+def late_sixth() -> Rows:
+    """Stuck turns whose fifth repeat comes early and the sixth late."""
+    return right_halts([0] * 5 + list(range(1, 146)) + [0] * 10)
+
+
+def short_stuck() -> Rows:
+    """Stuck turns that a lower S would have halted sooner, with nobody else in its way."""
+    return short(700) + many(40, repeating(110), "stuck", 0)
+
+
+M, K, S = Question.MULTIPLIER, Question.STUCK_THRESHOLD, Question.SOFT_CAP
+
+
+@pytest.mark.parametrize(
+    ("question", "word", "suggested", "rows"),
+    [
+        pytest.param(M, Word.TOO_LOW, None, long_and_fine, id="multiplier: fine turns pass the backstop"),
+        pytest.param(M, Word.TOO_HIGH, 3, long_and_stuck, id="multiplier: 3× saves much, harms nobody"),
+        pytest.param(M, Word.VALIDATED, None, lambda: short(3100), id="multiplier: none of 3,100 is long"),
+        pytest.param(M, Word.INSUFFICIENT, None, lambda: short(500), id="multiplier: 500 turns are too few"),
+        pytest.param(K, Word.TOO_LOW, None, wrong_halts, id="K: most halts are wrong"),
+        pytest.param(K, Word.TOO_HIGH, 5, late_sixth, id="K: 5 would have halted the same turns sooner"),
+        pytest.param(K, Word.VALIDATED, None, right_halts, id="K: all halts are right, less saves nothing"),
+        pytest.param(K, Word.INSUFFICIENT, None, lambda: short(700), id="K: nothing was halted"),
+        pytest.param(S, Word.TOO_LOW, None, wrong_halts, id="S: most halts are wrong"),
+        pytest.param(S, Word.TOO_HIGH, 75, short_stuck, id="S: 75 would have halted the same turns sooner"),
+        pytest.param(S, Word.VALIDATED, None, right_halts, id="S: a lower one halts turns that are fine"),
+        pytest.param(S, Word.INSUFFICIENT, None, lambda: short(700), id="S: nothing was halted"),
+    ],
+)
+def test_word(
+    question: Question, word: Word, suggested: int | None, rows: Callable[[], Rows], tmp_path: Path
+) -> None:
+    found = verdict(validated(database(tmp_path / "t.duckdb", rows(), LOGGED)), question)
+    assert (found.word, found.suggested) == (word, suggested), found.reasons
+    if word is Word.INSUFFICIENT:
+        assert found.reasons
+        assert found.needed.turns
+    else:
+        assert found.lean is word
+        assert not found.reasons or found.alike
+
+
+def test_a_halt_that_replay_does_not_reproduce_stops_every_word(tmp_path: Path) -> None:
+    found = validated(database(tmp_path / "t.duckdb", long_and_fine()))
+    assert {one.word for one in found.verdicts} == {Word.INSUFFICIENT}
+    assert "reproduces 0 of 10 logged halts" in gate(found.case, "reproduced halts").text
+
+
+def test_fewer_than_twenty_users_stop_every_word(tmp_path: Path) -> None:
+    rows = right_halts()
+    for i, row in enumerate(rows):
+        row["session"] = str(i % 19)
+    found = validated(database(tmp_path / "t.duckdb", rows))
+    assert {one.word for one in found.verdicts} == {Word.INSUFFICIENT}
+    assert all("fewer than 20 stop every word" in " ".join(v.reasons) for v in found.verdicts)
+
+
+def test_a_red_gate_stops_the_words_it_names_and_no_other(tmp_path: Path) -> None:
+    """Coins that fell far too often one way make K and S worthless; lengths do not hang on them."""
+    coins = (
+        "UPDATE turns SET mode = 'enforce', holdout_rate = 0.05",
+        "UPDATE turns SET explored = TRUE WHERE would_halt_call IS NOT NULL",
+    )
+    found = validated(database(tmp_path / "t.duckdb", short(2400) + right_halts(), *coins))
+    words = {one.question: one.word for one in found.verdicts}
+    assert words == {M: Word.VALIDATED, K: Word.INSUFFICIENT, S: Word.INSUFFICIENT}
+    assert "gate 'holdout ratio' is red" in " ".join(verdict(found, K).reasons)
+
+
+def test_twenty_nine_right_halts_do_not_validate_and_lean_that_way(tmp_path: Path) -> None:
+    rows = short(700) + many(29, repeating(110), "stuck", 0) + many(40, repeating(80), "rerun", 100)
+    found = verdict(validated(database(tmp_path / "t.duckdb", rows)), K)
+    assert (found.word, found.lean) == (Word.INSUFFICIENT, Word.VALIDATED)
+    assert "29 halts were explored or read; 30 are needed" in " ".join(found.reasons)
+    assert found.needed.labels == 1
+
+
+def test_unread_halts_are_bounds_and_reading_them_decides(tmp_path: Path) -> None:
+    rows = right_halts()
+    for row in rows[700:720]:
+        row["label"] = None
+    unread = verdict(validated(database(tmp_path / "t.duckdb", rows)), K)
+    assert unread.word is Word.INSUFFICIENT
+    assert (unread.first.least, unread.first.most, unread.first.n) == (0, 20, 40)
+    assert unread.needed.labels
+    assert unread.needed.turns == 0
+    assert "20 halted turns are unread" in " ".join(unread.reasons)
+
+
+def test_turns_of_a_step_limit_say_nothing_of_the_multiplier(tmp_path: Path) -> None:
+    rows = [{**row, "length_limited": True} for row in short(3100)]
+    found = validated(database(tmp_path / "t.duckdb", [*rows, *short(50, 0)]))
+    assert verdict(found, M).first.n == 50
+    assert verdict(found, K).shares[1].n == 3150
