@@ -23,6 +23,7 @@ COMMANDS = {
     "collect": "receive OTLP over HTTP and write files to load",
     "load": "load exported telemetry into a database",
     "report": "write the report of a database",
+    "replay": "say what other thresholds would have done",
     "turn": "show one turn",
     "dashboards": "write the dashboard files, and what they read of a snapshot",
 }

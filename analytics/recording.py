@@ -142,18 +142,25 @@ class Recording:
 
     def call_rows(self) -> Iterator[CallRows]:
         """The calls of all turns that have any and are not `without_repeats`, some turns at a time."""
-        turns = self.turns
-        places = np.flatnonzero((turns.rows > 0) & ~turns.without_repeats)
-        part = np.cumsum(turns.rows[places], dtype=np.int64) // CALLS_AT_ONCE
-        for number in np.unique(part):
-            yield self._read_calls(places[part == number])
+        places = np.flatnonzero((self.turns.rows > 0) & ~self.turns.without_repeats)
+        for read in self.columns(places, "replay_calls"):
+            columns = {name: _ints(values) for name, values in read.items()}
+            turn, start = np.unique(columns.pop("place"), return_index=True)
+            yield CallRows(turn=turn, start=np.append(start, len(columns["n"])), **columns)
 
-    def _read_calls(self, places: Places) -> CallRows:
-        with self._listed(places):
-            read = self._connection.execute(_sql("replay_calls")).fetchnumpy()
-        columns = {name: _ints(values) for name, values in read.items()}
-        turn, start = np.unique(columns.pop("place"), return_index=True)
-        return CallRows(turn=turn, start=np.append(start, len(columns["n"])), **columns)
+    def columns(self, places: Places, name: str) -> Iterator[dict[str, Any]]:
+        """The columns of a SELECT over the calls of the turns at `places`, some turns at a time."""
+        part = np.cumsum(self.turns.rows[places], dtype=np.int64) // CALLS_AT_ONCE
+        for number in np.unique(part):
+            with self._listed(places[part == number]):
+                yield self._connection.execute(_sql(name)).fetchnumpy()
+
+    def clusters(self, places: Places) -> npt.NDArray[np.object_]:
+        """The user, else session, else turn that each turn at `places` belongs to."""
+        listed, back = np.unique(places, return_inverse=True)
+        with self._listed(listed):
+            clusters = self._connection.execute(_sql("replay_clusters")).df()["cluster"].to_numpy(object)
+        return clusters[back]
 
     def batches(self, places: Places, calls: Ints) -> tuple[Ints, Ints, Ints]:
         """The batches that hold call number `calls[place]` of the turns at `places`, where it was seen.

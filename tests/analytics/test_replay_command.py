@@ -1,0 +1,67 @@
+"""`turncap replay` answers what other thresholds would have done, in words, a table or JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from analytics.cli import ExitCode, main
+
+
+def test_what_if_in_words(evidence_db: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--db", str(evidence_db), "--stuck-at", "8", "20", "--soft-cap", "50"]) == 0
+    shown = capsys.readouterr().out
+    assert "4,018 turns with 69,739 calls; by their labels 10 are stuck, 101 are not" in shown
+    table = [line.split() for line in shown.splitlines() if line.startswith("repeat")]
+    assert table == [
+        ["repeat", "6", "100", "1,000", "1", "9", "0", "1", "198", "exact", "<-", "ran"],
+        ["repeat", "8", "50", "1,000", "7", "28", "0", "297", "684", "exact"],
+        ["repeat", "20", "50", "1,000", "7", "0", "0", "277", "0", "exact"],
+    ]
+    assert "stuck turns met 7 instead of 1, turns halted that are not stuck 28 instead of 9" in shown
+
+
+def test_without_a_question_it_shows_what_ran_and_how_to_ask(
+    evidence_db: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["replay", "--db", str(evidence_db)]) == ExitCode.DONE
+    shown = capsys.readouterr().out
+    assert "Ran: adaptive signal=repeat soft_cap=100 stuck_at=6 backstop=1000" in shown
+    assert "--stuck-at" in shown
+
+
+def test_json(evidence_db: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--db", str(evidence_db), "--signal", "no_progress", "--json"]) == ExitCode.DONE
+    found = json.loads(capsys.readouterr().out)
+    assert found["scope"]["turns"] == found["running"]["turns"] == 4018
+    (asked,) = found["asked"]
+    assert (asked["signal"], asked["k"], asked["soft_cap"], asked["backstop"]) == (
+        "no_progress",
+        6,
+        100,
+        1000,
+    )
+    assert (asked["stuck"], asked["not_stuck"], asked["calls_saved"], asked["badge"]) == (1, 0, 1, "exact")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        pytest.param(["--soft-cap", "-1"], "soft_cap: got -1; accepted: an integer from 0", id="below 0"),
+        pytest.param(
+            ["--soft-cap", "2000"], "backstop: got 1000; accepted", id="above the backstop that ran"
+        ),
+    ],
+)
+def test_a_policy_that_cannot_be_is_named(
+    evidence_db: Path, capsys: pytest.CaptureFixture[str], words: list[str], said: str
+) -> None:
+    assert main(["replay", "--db", str(evidence_db), *words]) == ExitCode.FAILED
+    assert said in capsys.readouterr().err
+
+
+def test_a_missing_database_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["replay", "--db", str(tmp_path / "none.duckdb")]) == ExitCode.FAILED
+    assert "no such database" in capsys.readouterr().err
