@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import os
+import re
 import sys
 from collections.abc import Sequence
 from enum import IntEnum
@@ -25,7 +27,9 @@ COMMANDS = {
     "report": "write the report of a database",
     "replay": "say what other thresholds would have done",
     "turn": "show one turn",
+    "label": "say what turns were: one by one, or from a CSV file",
     "dashboards": "write the dashboard files, and what they read of a snapshot",
+    "completion": "print what makes your shell complete turncap's words",
 }
 
 
@@ -40,30 +44,71 @@ class ExitCode(IntEnum):
     INTERRUPTED = 130
 
 
+EPILOG = """\
+in order:
+  turncap demo --out build/demo                  see it work on real turns
+  turncap load telemetry/ --db turns.duckdb      read what your guard exported
+  turncap report --db turns.duckdb --out report  are 100, 6 and 10× right for you?
+
+exit codes: 0 done · 1 nothing done, one line on standard error says why · 2 wrong usage ·
+  3 done, but some input was rejected · 4 a verdict named by --fail-on · 130 interrupted
+"""
+
+
+class _Formatter(argparse.RawDescriptionHelpFormatter):
+    """Keeps an epilog's lines, and the longest command on one line with its help."""
+
+    def __init__(self, prog: str) -> None:
+        super().__init__(prog, max_help_position=28)
+
+
 class _Parser(argparse.ArgumentParser):
-    """An argument parser that suggests the nearest command."""
+    """An argument parser that suggests the nearest command, option or choice."""
 
     def error(self, message: str) -> NoReturn:
-        for word in sys.argv[1:2]:
-            near = difflib.get_close_matches(word, COMMANDS, n=1)
-            if word not in COMMANDS and near:
-                message = f"no command {word!r}; did you mean {near[0]!r}?"
         self.print_usage(sys.stderr)
-        print(f"turncap: {message}", file=sys.stderr)
+        print(f"turncap: {_with_hint(message, list(self._option_string_actions))}", file=sys.stderr)
         raise SystemExit(ExitCode.USAGE)
+
+
+def _with_hint(message: str, options: Sequence[str]) -> str:
+    choice = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
+    if choice:
+        given, choices = choice[1], [one.strip(" '\"") for one in choice[2].split(",")]
+        near = difflib.get_close_matches(given, choices, n=1)
+        what = "command" if "COMMAND" in message else "choice"
+        return f"no {what} {given!r}; " + (
+            f"did you mean {near[0]!r}?" if near else f"there are {', '.join(choices)}"
+        )
+    unknown = re.search(r"unrecognized arguments: (\S+)", message)
+    near = difflib.get_close_matches(unknown[1], options, n=1) if unknown else []
+    return f"{message}; did you mean {near[0]}?" if near else message
 
 
 def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser of all commands; arguments are declared only for `only` when it is given."""
-    parser = _Parser(prog="turncap", description="Are your agent's tool-call thresholds right?")
+    parser = _Parser(
+        prog="turncap",
+        description="Are your agent's tool-call thresholds right? Measured from the telemetry of its guard.",
+        epilog=EPILOG,
+        formatter_class=_Formatter,
+    )
     parser.add_argument("--version", action="version", version=f"turncap {version('turncap')}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
     for name, help_line in COMMANDS.items():
-        command = commands.add_parser(name, help=help_line, description=help_line.capitalize() + ".")
         if only in (None, name):
             module = import_module(f"analytics.commands.{name}")
+            command = commands.add_parser(
+                name,
+                help=help_line,
+                description=f"{help_line[0].upper()}{help_line[1:]}.",
+                epilog=getattr(module, "EPILOG", None),
+                formatter_class=_Formatter,
+            )
             module.configure(command)
-            command.set_defaults(run=module.run)
+            command.set_defaults(run=module.run, parser=command)
+        else:
+            commands.add_parser(name, help=help_line)
     return parser
 
 
@@ -72,13 +117,18 @@ def main(argv: Sequence[str] | None = None) -> int:
     words = list(sys.argv[1:] if argv is None else argv)
     named = next((word for word in words if not word.startswith("-")), "")
     try:
-        args = build_parser(only=named if named in COMMANDS else "").parse_args(words)
-        return int(args.run(args))
+        args, rest = build_parser(only=named if named in COMMANDS else "").parse_known_args(words)
+        if rest:
+            args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        code = int(args.run(args))
+        sys.stdout.flush()
+        return code
     except TurncapError as error:
         print(f"turncap: {error}", file=sys.stderr)
         return ExitCode.FAILED
     except BrokenPipeError:
-        sys.stderr.close()
+        # Whoever read has seen enough; the interpreter's own flush at exit must not fail on it.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
     except KeyboardInterrupt:
         print("turncap: interrupted", file=sys.stderr)

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 from pathlib import Path
 
 from analytics.database import open_database
+from analytics.screen import wants_colour
 
 
 def configure(parser: argparse.ArgumentParser) -> None:
@@ -31,5 +31,5 @@ def run(args: argparse.Namespace) -> int:
         turn = build_turn(connection, find_turn(connection, args.turn))
     if args.out:
         print(write_page(turn, args.out), file=sys.stderr)
-    print(show_turn(turn, colour=sys.stdout.isatty() and "NO_COLOR" not in os.environ), end="")
+    print(show_turn(turn, colour=wants_colour(sys.stdout)), end="")
     return 0

@@ -1,15 +1,21 @@
-"""A database in, a WeeklyReport out."""
+"""A database in, a WeeklyReport out: what others computed, brought together."""
 
 from __future__ import annotations
 
-from dataclasses import fields
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
 from typing import Any, TypeVar
 
 import duckdb
+import numpy as np
 import pandas as pd
 
 from analytics.database import records, select
+from analytics.decision import Costed, costed_policies, decide, grid_policies
 from analytics.evidence import AGENTS, LIMITS
+from analytics.recording import Bools
+from analytics.replay import Replay
+from analytics.report.trend import build_trend
 from analytics.report.value import (
     Counts,
     Coverage,
@@ -17,45 +23,155 @@ from analytics.report.value import (
     Length,
     Policy,
     Repeats,
+    Side,
+    Step,
     WeeklyReport,
     at_least,
     percentile,
 )
+from analytics.side_by_side import kinds_seen, signals
+from analytics.totals import totals
+from analytics.validation.looks import block_of, week_number, weeks
+from analytics.validation.population import MONDAY, UNREAD, WEEK, read_population
+from analytics.validation.settings import Settings
+from analytics.validation.validate import Validation, validate
+from guard.policy import CapPolicy
 
 T = TypeVar("T")
 
-# What would have run where no policy is known: the released rule.
-RELEASED = Policy(
-    kind="adaptive", signal="repeat", soft_cap=100, stuck_at=6, backstop=1000, hard_cap=None, turns=0
-)
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Range:
+    """Turns that began in [begin, end), nanoseconds since 1970; all turns where both are None."""
+
+    begin: int | None = None
+    end: int | None = None
+
+    def as_parameters(self) -> dict[str, int | None]:
+        """For the SELECTs."""
+        return {"begin": self.begin, "end": self.end}
 
 
-def build_report(connection: duckdb.DuckDBPyConnection) -> WeeklyReport:
-    """Read everything a report says from one open database."""
-    policies = records(select(connection, "running_policies"))
-    policy = _known(Policy, policies[0]) if policies else RELEASED
-    lengths = _counts(select(connection, "calls_per_turn"))
-    repeats = _counts(select(connection, "repeats_per_turn"))
+def build_report(
+    connection: duckdb.DuckDBPyConnection,
+    settings: Settings,
+    *,
+    week: str | None = None,
+    as_of: int | None = None,
+) -> WeeklyReport:
+    """Read everything a report says from one open database.
+
+    With `week` (an ISO week) it speaks of the turns from the first week of that look's block up to it.
+    `as_of` is nanoseconds since 1970; None is the latest time seen.
+    """
+    replay = Replay.of(connection)
+    validation = validate(connection, replay, settings, week=week, as_of=as_of)
+    when = _range(connection, settings, week, as_of).as_parameters()
+    running = validation.population.policy
+    ran = records(select(connection, "running_policies", **when))
+    lengths = _counts(select(connection, "calls_per_turn", **when))
+    repeats = _counts(select(connection, "repeats_per_turn", **when))
+    among = np.isin(replay.turns.turn_id, validation.population.turns.frame["turn_id"].to_numpy())
+    policies = grid_policies(running, settings.grid)
+    counts = totals(replay, policies, among=among)
+    costed = costed_policies(validation.case, policies, counts)
     return WeeklyReport(
-        policy=policy,
-        other_policies=max(len(policies) - 1, 0),
-        coverage=_known(Coverage, records(select(connection, "coverage"))[0]),
-        length=Length(
-            over_soft_cap=None if policy.soft_cap is None else at_least(lengths, policy.soft_cap + 1),
-            max=lengths[-1][0] if lengths else None,
-            p50=percentile(lengths, 0.50),
-            p90=percentile(lengths, 0.90),
-            p99=percentile(lengths, 0.99),
-            counts=lengths,
-        ),
+        week=week,
+        policy=_policy(running, len(validation.population.turns)),
+        other_policies=max(len(ran) - 1, 0),
+        coverage=_known(Coverage, records(select(connection, "coverage", **when))[0]),
+        length=_length(lengths, running),
         repeats=Repeats(
-            k=policy.stuck_at,
-            turns_at_or_over_k=None if policy.stuck_at is None else at_least(repeats, policy.stuck_at),
+            k=running.stuck_at,
+            turns_at_or_over_k=None if running.stuck_at is None else at_least(repeats, running.stuck_at),
             counts=repeats,
         ),
-        halts=tuple(_known(Halts, row) for row in records(select(connection, "first_halts"))),
+        halts=tuple(_known(Halts, row) for row in records(select(connection, "first_halts", **when))),
+        kinds=kinds_seen(replay, among),
+        waterfall=_waterfall(connection, validation, replay, when),
+        gates=tuple(validation.case.gates),
+        look=validation.case.look,
+        scope=validation.case.scope,
+        verdicts=validation.verdicts,
+        by_agent=validation.by_agent,
+        decision=decide(validation.case, policies, counts),
+        grid=tuple(_of(costed, running, "signal", "backstop")),
+        backstops=tuple(_of(costed, running, "signal", "stuck_at", "soft_cap")),
+        signals=tuple(_sides(replay, running, among)),
+        trend=build_trend(connection, soft_cap=running.soft_cap or 0, **when),
+        settings=settings,
         limits=LIMITS if _has_bundled_turns(connection) else (),
     )
+
+
+def _range(
+    connection: duckdb.DuckDBPyConnection, settings: Settings, week: str | None, as_of: int | None
+) -> _Range:
+    if week is None:
+        return _Range()
+    population = read_population(connection, as_of=as_of, sampled_by_head=settings.evidence.sampled_by_head)
+    block = block_of(weeks(population.turns), week_number(week))
+    return _Range(begin=MONDAY + block.first * WEEK, end=MONDAY + (week_number(week) + 1) * WEEK)
+
+
+def _policy(policy: CapPolicy, turns: int) -> Policy:
+    return Policy(
+        kind=str(policy.kind),
+        signal=policy.signal,
+        soft_cap=policy.soft_cap,
+        stuck_at=policy.stuck_at,
+        backstop=policy.backstop,
+        hard_cap=policy.hard_cap,
+        turns=turns,
+    )
+
+
+def _length(counts: Counts, policy: CapPolicy) -> Length:
+    return Length(
+        over_soft_cap=None if policy.soft_cap is None else at_least(counts, policy.soft_cap + 1),
+        max=counts[-1][0] if counts else None,
+        p50=percentile(counts, 0.50),
+        p90=percentile(counts, 0.90),
+        p99=percentile(counts, 0.99),
+        counts=counts,
+    )
+
+
+def _waterfall(
+    connection: duckdb.DuckDBPyConnection, validation: Validation, replay: Replay, when: dict[str, int | None]
+) -> tuple[Step, ...]:
+    """From every turn that is known down to the turns that were read, each step a part of the one before."""
+    population = validation.population
+    turns = population.turns
+    at = pd.Index(replay.turns.turn_id).get_indexer(pd.Index(turns.frame["turn_id"]))
+    whole = (replay.turns.rows == replay.turns.calls)[at] & (at >= 0)
+    read = whole & (turns.truth != UNREAD)
+    left = _known(Coverage, records(select(connection, "coverage", begin=None, end=None))[0]).turns
+    steps = [Step(name="turns known", turns=left, lost=0)]
+    steps.append(_step("asked for at least one call", left, len(population.everything)))
+    for reason, lost in population.left_out.items():
+        steps.append(_step(f"not: {reason}", steps[-1].turns, steps[-1].turns - lost))
+    steps.append(_step("every call seen", steps[-1].turns, int(whole.sum())))
+    steps.append(_step("labelled stuck or not stuck", steps[-1].turns, int(read.sum())))
+    return tuple(steps)
+
+
+def _step(name: str, before: int, after: int) -> Step:
+    return Step(name=name, turns=after, lost=before - after)
+
+
+def _of(costed: Iterable[Costed], running: CapPolicy, *same: str) -> Iterable[Costed]:
+    """The policies that are as the running one in the fields `same`."""
+    return (
+        one for one in costed if all(getattr(one.policy, name) == getattr(running, name) for name in same)
+    )
+
+
+def _sides(replay: Replay, running: CapPolicy, among: Bools) -> Iterable[Side]:
+    if running.soft_cap is None or running.backstop is None:
+        return ()
+    frame = signals(replay, soft_cap=running.soft_cap, backstop=running.backstop, among=among)
+    return (_known(Side, row) for row in records(frame))
 
 
 def _known(kind: type[T], row: dict[str, Any]) -> T:

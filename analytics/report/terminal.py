@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from analytics.report.strip import letter
 from analytics.report.turn import Call, TurnView
-from analytics.report.words import UNKNOWN, number, turn_facts, turn_halts
+from analytics.report.words import UNKNOWN, number, reader_facts, turn_facts, turn_halts
 
 ROW = 50  # cells a line; with the ruler this fits 80 columns
 # 256-colour codes that differ in lightness too, for eyes that do not tell hues apart.
@@ -24,6 +25,14 @@ def show_turn(turn: TurnView, *, colour: bool) -> str:
     else:
         lines.append("No call of this turn was loaded: only its end is known.")
     return "\n".join([*lines, "", *turn_halts(turn)]) + "\n"
+
+
+def show_blind(turn: TurnView, *, colour: bool) -> str:
+    """The strip and the repeats for a reader who is to judge: no label, outcome, signal or halt."""
+    lines = [f"turn {turn.turn_id}"]
+    lines += [f"  {name:<14}{value}" for name, value in reader_facts(turn)]
+    lines += ["", *_strip(replace(turn, halts=()), colour=colour), "", *_repeats(turn, colour=colour)]
+    return "\n".join(lines) + "\n"
 
 
 def _strip(turn: TurnView, *, colour: bool) -> list[str]:

@@ -62,6 +62,8 @@ class TurnView:
     outcome: str | None
     task_outcome: str | None
     grade: str
+    conversation_id: str | None
+    started_at: int | None
     total_calls: int
     duration_ms: float | None
     soft_cap: int | None
@@ -121,7 +123,8 @@ def build_turn(connection: duckdb.DuckDBPyConnection, turn_id: str) -> TurnView:
         **{
             name: turn[name]
             for name in (
-                "turn_id", "agent", "model", "mode", "outcome", "task_outcome", "grade", "duration_ms",
+                "turn_id", "conversation_id", "started_at", "agent", "model", "mode", "outcome",
+                "task_outcome", "grade", "duration_ms",
                 "soft_cap", "stuck_at", "backstop", "stuck", "productive", "kind",
             )
         },

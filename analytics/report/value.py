@@ -2,8 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+
+from analytics.decision import Costed, Recommendation
+from analytics.report.trend import Trend
+from analytics.validation.gates import Gate
+from analytics.validation.settings import Settings
+from analytics.validation.validate import ByAgent
+from analytics.validation.verdicts import Look, Verdict
 
 SCHEMA = 1  # of report.json
 
@@ -70,15 +77,66 @@ class Halts:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class WeeklyReport:
-    """Everything a report says. `limits` are what the bundled turns, where they are in it, cannot show."""
+class Step:
+    """One step of the waterfall: `turns` are left after it, `lost` were left out by it."""
 
+    name: str
+    turns: int
+    lost: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Side:
+    """One policy on the recorded turns: a row of `analytics.side_by_side.signals`, which says what it holds."""
+
+    signal: str
+    k: int
+    soft_cap: int
+    backstop: int
+    stuck_caught: int
+    others_halted: int
+    calls_saved: int
+    calls_cut: int
+    stuck_caught_most: int
+    others_halted_most: int
+    calls_saved_most: int
+    calls_cut_most: int
+    undecided: int
+    badge: str
+    stuck_turns: int
+    other_turns: int
+    unseen: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeeklyReport:
+    """Everything a report says.
+
+    `week` is None for a report over everything; `kinds` counts turns by the kind that labels name. `grid` holds each K and S at the running signal and H,
+    `signals` each signal at some K and S. `limits` are what the bundled turns, where they are in it, cannot
+    show.
+    """
+
+    week: str | None
     policy: Policy
     other_policies: int
     coverage: Coverage
     length: Length
     repeats: Repeats
     halts: tuple[Halts, ...]
+    kinds: Mapping[str, int]
+    waterfall: tuple[Step, ...]
+    gates: tuple[Gate, ...]
+    look: Look
+    scope: Mapping[str, object]
+    verdicts: tuple[Verdict, ...]
+    by_agent: tuple[ByAgent, ...]
+    decision: Recommendation
+    grid: tuple[Costed, ...]
+    backstops: tuple[Costed, ...]
+    signals: tuple[Side, ...]
+    trend: Trend
+    settings: Settings
     limits: tuple[str, ...]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from analytics.report.turn import TurnView
 from analytics.report.value import Halts, Policy, WeeklyReport
 
@@ -95,6 +97,20 @@ def turn_facts(turn: TurnView) -> list[tuple[str, str]]:
         ("mode", turn.mode or "no guard"),
         ("data", turn.grade),
     ]
+
+
+def reader_facts(turn: TurnView) -> list[tuple[str, str]]:
+    """(name, value) of what helps a reader to find a turn and nothing that judges it."""
+    began = turn.started_at
+    facts = [
+        ("agent", turn.agent),
+        ("conversation", turn.conversation_id),
+        (
+            "began",
+            None if began is None else f"{datetime.fromtimestamp(began // 10**9, UTC):%Y-%m-%d %H:%M:%S} UTC",
+        ),
+    ]
+    return [(name, value) for name, value in facts if value]
 
 
 def turn_halts(turn: TurnView) -> list[str]:

@@ -1,4 +1,4 @@
--- One row a largest repeat: in how many turns the most repeated call was made that often.
+-- One row a largest repeat: how many turns that began in [$begin, $end) made their most repeated call that often.
 WITH seen AS (
     SELECT turn_id, max(times) AS times
     FROM (SELECT turn_id, epoch, key, count(*) AS times FROM calls WHERE key IS NOT NULL GROUP BY ALL)
@@ -6,4 +6,5 @@ WITH seen AS (
 )
 SELECT coalesce(t.max_repeat, s.times) AS max_repeat, count(*) AS turns
 FROM turns AS t LEFT JOIN seen AS s USING (turn_id)
-WHERE coalesce(t.max_repeat, s.times) IS NOT NULL GROUP BY ALL ORDER BY 1;
+WHERE coalesce(t.max_repeat, s.times) IS NOT NULL AND ($begin::BIGINT IS NULL OR (t.started_at >= $begin AND t.started_at < $end))
+GROUP BY ALL ORDER BY 1;

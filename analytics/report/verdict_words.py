@@ -1,0 +1,181 @@
+"""Verdicts, rates and policies in sentences: first for people who know no statistics, then for those who do."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from analytics.decision import Answer, Costed, Recommendation
+from analytics.report.words import UNKNOWN, number, percent, plural
+from analytics.validation.gates import Question
+from analytics.validation.needed import Needed
+from analytics.validation.rates import Share
+from analytics.validation.verdicts import Verdict, Word
+from guard.policy import CapPolicy, PolicyKind
+
+# What each signal counts, with its threshold.
+SIGNALS = {
+    "repeat": "one call asked for {k} times",
+    "recent_repeat": "one call {k} times among the last 20",
+    "novelty_repeat": "one call {k} times since the last new one",
+    "same_result_repeat": "one call {k} times in a row with the same result",
+    "no_progress": "{k} calls in a row that brought nothing new",
+}
+
+# Word -> (what to do with the threshold, how it is shown)
+MEANING = {
+    Word.TOO_LOW: ("raise it: it halts turns that were not stuck", "bad"),
+    Word.TOO_HIGH: ("lower it: a stricter value stays within tolerance and saves more", "bad"),
+    Word.VALIDATED: ("keep it", "good"),
+    Word.INSUFFICIENT: ("no word yet", "open"),
+}
+
+# What every number rests on; the method is docs/method.md.
+ASSUMPTIONS = (
+    "Replay assumes that the agent would have made the same calls under another policy, up to the halt.",
+    "Turns of one user (else session) are not independent: intervals are Clopper–Pearson at the effective "
+    "number of turns, from the variance between users; fewer than {least_clusters} users stop every word.",
+    "Bounds of verdicts are one-sided at {level:.3g}{look}; a verdict needs a bound on one side of its "
+    "tolerance, not an estimate.",
+    "Not stuck: labelled re-run, polling or burst, or stuck = false. A halted turn that nobody read counts "
+    "as right in the lower bound and as wrong in the upper one; a turn that nothing halts and nobody read "
+    "counts as not stuck.",
+    "FDR is the share of halts that hit a turn that was not stuck, FHR the share of the turns that were not "
+    "stuck that were halted. Neither is read without the other.",
+    "Calls saved are calls of stuck turns from the halting call on, calls cut the same of all other turns; "
+    "they are never added up.",
+    "Turns whose steps a harness limited say nothing of length and are left out of the multiplier.",
+    "What a policy costs: {wrong:,.0f} calls for each halt of a turn not labelled stuck, {call:g} for each "
+    "call that runs in a stuck turn.",
+)
+
+
+def question(verdict: Verdict) -> str:
+    """What a verdict answers, with the running value."""
+    return {
+        Question.MULTIPLIER: f"Is {verdict.running}× the soft cap the right backstop?",
+        Question.STUCK_THRESHOLD: f"Is {plural(verdict.running, 'repeat')} the right sign of being stuck?",
+        Question.SOFT_CAP: f"Is {plural(verdict.running, 'call')} the right soft cap?",
+    }[verdict.question]
+
+
+def threshold_name(verdict: Verdict) -> str:
+    """The threshold's short name."""
+    return {
+        Question.MULTIPLIER: "multiplier",
+        Question.STUCK_THRESHOLD: "K, stuck at",
+        Question.SOFT_CAP: "S, soft cap",
+    }[verdict.question]
+
+
+def meaning(word: Word) -> tuple[str, str]:
+    """(What to do with the threshold, how it is shown.)"""
+    return MEANING[word]
+
+
+def finding(verdict: Verdict) -> str:
+    """What was seen, in a sentence without a term of statistics."""
+    share, limit = verdict.first, verdict.tolerances[0]
+    if verdict.question is Question.MULTIPLIER:
+        if not share.n:
+            return "No turn without a step limit was seen, so nothing is known of long turns."
+        seen = f"{number(round(share.most))} of {plural(round(share.n), 'turn')} without a step limit went past it"
+        return f"{seen}. The true share may be as high as {percent(share.high)}; {percent(limit)} is accepted."
+    if not share.n:
+        return "No turn would have been halted as stuck, so nothing is known of wrong halts."
+    wrong = _between(share)
+    return (
+        f"{wrong} of {plural(round(share.n), 'halt')} hit a turn that was not stuck. The true share lies between "
+        f"{percent(share.low)} and {percent(share.high)}; {percent(limit)} is accepted."
+    )
+
+
+def _between(share: Share) -> str:
+    least, most = round(share.least), round(share.most)
+    return number(least) if least == most else f"{number(least)} to {number(most)}"
+
+
+def events(share: Share) -> str:
+    """Raw counts: 9 of 10, or 2 to 7 of 10 where some are unread."""
+    return f"{_between(share)} of {number(round(share.n))}"
+
+
+def needed(wanted: Needed) -> str:
+    """What would let a word be said."""
+    if wanted.never:
+        return f"{wanted.never[0].upper()}{wanted.never[1:]}."
+    parts = []
+    if wanted.labels:
+        parts.append(f"{plural(wanted.labels, 'more halt')} read or let run")
+    if wanted.turns:
+        parts.append(plural(wanted.turns, "more turn"))
+    if wanted.clusters:
+        parts.append(plural(wanted.clusters, "more user"))
+    if not parts:
+        return "Nothing more."
+    text = f"About {_and(parts)}"
+    if wanted.weeks_shadow is not None:
+        text += (
+            f": {_weeks(wanted.weeks_shadow)} at this rate in shadow, {_weeks(wanted.weeks_holdout_20)} with a "
+            f"holdout of 0.20, {_weeks(wanted.weeks_holdout_05)} with 0.05"
+        )
+    return text + "."
+
+
+def _weeks(weeks: float | None) -> str:
+    return UNKNOWN if weeks is None else "under a week" if weeks < 1 else plural(round(weeks), "week")
+
+
+def _and(parts: list[str]) -> str:
+    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
+
+
+def policy(value: CapPolicy) -> str:
+    """A policy in words: when it halts."""
+    if value.kind is PolicyKind.HARD:
+        return f"more than {number(value.hard_cap)} calls"
+    if value.kind is PolicyKind.DISABLED:
+        return "never"
+    sign = SIGNALS.get(value.signal or "repeat", "{k} by " + str(value.signal)).format(k=value.stuck_at)
+    start = f"after {plural(value.soft_cap, 'call')}" if value.soft_cap else "from the first call on"
+    return f"{sign}, {start}"
+
+
+def saved(decision: Recommendation, kinds: Mapping[str, int], *, shadow: bool) -> str:
+    """What the running rule saved, under the figure."""
+    stuck, now = kinds.get("stuck", 0), decision.running
+    would = "would have met" if shadow else "met"
+    if not stuck:
+        return "No turn is labelled stuck, so nothing is known to be saved."
+    return f"It {would} {number(now.stuck)} of the {plural(stuck, 'turn')} labelled stuck."
+
+
+def cost(now: Costed, *, shadow: bool) -> str:
+    """What the running rule cost, under the figure."""
+    would = "would have been halted" if shadow else "were halted"
+    if not now.others:
+        return "No turn that was not stuck would have been halted." if shadow else "No such turn was halted."
+    unread = f" ({number(now.unlabelled)} of them nobody has read)" if now.unlabelled else ""
+    one = "turn that was" if now.others == 1 else "turns that were"
+    return f"{number(now.others)} {one} not labelled stuck {would}{unread}."
+
+
+def alternative(decision: Recommendation) -> str:
+    """What the cheapest policy of the grid would have done, under the figure."""
+    best = decision.leading
+    if best is None or best.policy == decision.running.policy:
+        return "Nothing on the grid would have cost less on these turns."
+    return (
+        f"Halting at {policy(best.policy)}: {plural(best.stuck, 'stuck turn')} and {number(best.others)} "
+        f"{'other' if best.others == 1 else 'others'} halted."
+    )
+
+
+def advice(decision: Recommendation) -> str:
+    """The recommendation, with why."""
+    head = {
+        Answer.CHANGE: "Change the policy",
+        Answer.KEEP: "Keep what runs",
+        Answer.NOT_DISTINGUISHABLE: "Keep what runs",
+        Answer.CANNOT_SAY: "These data cannot say which policy is best",
+    }[decision.answer]
+    return f"{head}: {decision.reason}."
