@@ -45,21 +45,19 @@ class ExitCode(IntEnum):
 
 
 EPILOG = """\
-in order:
+commands, in the order in which they are needed:
+{commands}
+
+first steps:
   turncap demo --out build/demo                  see it work on real turns
   turncap load telemetry/ --db turns.duckdb      read what your guard exported
   turncap report --db turns.duckdb --out report  are 100, 6 and 10× right for you?
 
+turncap COMMAND --help says more of each.
+
 exit codes: 0 done · 1 nothing done, one line on standard error says why · 2 wrong usage ·
   3 done, but some input was rejected · 4 a verdict named by --fail-on · 130 interrupted
 """
-
-
-class _Formatter(argparse.RawDescriptionHelpFormatter):
-    """Keeps an epilog's lines, and the longest command on one line with its help."""
-
-    def __init__(self, prog: str) -> None:
-        super().__init__(prog, max_help_position=28)
 
 
 class _Parser(argparse.ArgumentParser):
@@ -89,26 +87,29 @@ def build_parser(only: str | None = None) -> argparse.ArgumentParser:
     """The parser of all commands; arguments are declared only for `only` when it is given."""
     parser = _Parser(
         prog="turncap",
+        usage="turncap [-h] [--version] COMMAND ...",
         description="Are your agent's tool-call thresholds right? Measured from the telemetry of its guard.",
-        epilog=EPILOG,
-        formatter_class=_Formatter,
+        epilog=EPILOG.format(commands="\n".join(f"  {name:<12}{line}" for name, line in COMMANDS.items())),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"turncap {version('turncap')}")
-    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, title="commands")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True, prog="turncap")
+    if only is not None:
+        commands.help = (
+            argparse.SUPPRESS
+        )  # the epilog lists them; a completion script wants argparse's own list
     for name, help_line in COMMANDS.items():
+        command = commands.add_parser(
+            name,
+            help=help_line,
+            description=f"{help_line[0].upper()}{help_line[1:]}.",
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         if only in (None, name):
             module = import_module(f"analytics.commands.{name}")
-            command = commands.add_parser(
-                name,
-                help=help_line,
-                description=f"{help_line[0].upper()}{help_line[1:]}.",
-                epilog=getattr(module, "EPILOG", None),
-                formatter_class=_Formatter,
-            )
+            command.epilog = getattr(module, "EPILOG", None)
             module.configure(command)
             command.set_defaults(run=module.run, parser=command)
-        else:
-            commands.add_parser(name, help=help_line)
     return parser
 
 

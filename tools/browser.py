@@ -16,6 +16,7 @@ from analytics.database import open_database
 from analytics.report.build import build_report
 from analytics.report.render import to_html, write_page
 from analytics.report.turn import build_turn
+from analytics.validation.settings import read_settings
 from tests.analytics.evidence_db import build, evidence_rows
 from tools.stages import ROOT, SKIPPED
 
@@ -61,7 +62,7 @@ def _pages() -> list[Path]:
         database.unlink(missing_ok=True)
         with open_database(build(database, some)) as connection:
             page = FOLDER / f"{name}.html"
-            page.write_text(to_html(build_report(connection)), encoding="utf-8")
+            page.write_text(to_html(build_report(connection, read_settings())), encoding="utf-8")
             pages.append(page)
             if name == "bundled":
                 halted = "SELECT turn_id FROM loop_events ORDER BY turn_id LIMIT 1"

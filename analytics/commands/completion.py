@@ -9,7 +9,7 @@ import shtab
 EPILOG = """\
 bash:  turncap completion bash > ~/.local/share/bash-completion/completions/turncap
 zsh:   turncap completion zsh > a folder of $fpath, as _turncap
-tcsh:  turncap completion tcsh > a file that ~/.tcshrc sources
+fish:  turncap completion fish > ~/.config/fish/completions/turncap.fish
 """
 
 

@@ -74,10 +74,10 @@ def _reader(given: str | None) -> str:
 def _plan(connection: duckdb.DuckDBPyConnection, database: Path) -> int:
     from analytics.label_plan import make_plan, plan_file
     from analytics.replay import Replay
-    from analytics.report.build import running_policy
+    from analytics.validation.population import read_population
 
     replay = Replay.of(connection)
-    halts = replay.halts(running_policy(connection))
+    halts = replay.halts(read_population(connection).policy)
     drawn = make_plan(connection, database, set(replay.turns.turn_id[halts.halted].tolist()))
     counts = connection.execute(
         "SELECT stratum, count(*), min(probability), max(probability), count(*) FILTER (second_reader) "

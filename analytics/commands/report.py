@@ -20,15 +20,22 @@ def configure(parser: argparse.ArgumentParser) -> None:
         metavar="DIR",
         help="folder for report.html, report.md and report.json",
     )
+    parser.add_argument(
+        "--week", metavar="WEEK", help="one ISO week, such as 2026-W48, as one look of thirteen"
+    )
+    parser.add_argument(
+        "--settings", type=Path, metavar="FILE", help="tolerances, prices and grids (validation.toml)"
+    )
 
 
 def run(args: argparse.Namespace) -> int:
     """Write the three renderings and say where they lie."""
     from analytics.report.build import build_report
     from analytics.report.render import write_report
+    from analytics.validation.settings import read_settings
 
     with open_database(args.db) as connection:
-        report = build_report(connection)
+        report = build_report(connection, read_settings(args.settings), week=args.week)
     for path in write_report(report, args.out).values():
         print(path)
     return 0

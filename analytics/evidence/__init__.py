@@ -21,5 +21,5 @@ LIMITS = (
     "model in one harness. No polling turn is among the labelled ones.",
     "Turns from transcripts over 4 MiB are missing, so the longest are under-represented; three of the four "
     "sources are length-limited.",
-    "The inner calls of sub-agents are mostly absent. There are no dates.",
+    "The inner calls of sub-agents are mostly absent. There are no dates. Sessions stand for users.",
 )

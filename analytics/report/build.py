@@ -13,9 +13,12 @@ import pandas as pd
 from analytics.database import records, select
 from analytics.decision import Costed, costed_policies, decide, grid_policies
 from analytics.evidence import AGENTS, LIMITS
+from analytics.first_screen import Near, first_screen
 from analytics.recording import Bools
 from analytics.replay import Replay
+from analytics.report.strip import Strip, strip_of
 from analytics.report.trend import build_trend
+from analytics.report.turn import build_turn
 from analytics.report.value import (
     Counts,
     Coverage,
@@ -75,6 +78,8 @@ def build_report(
     policies = grid_policies(running, settings.grid)
     counts = totals(replay, policies, among=among)
     costed = costed_policies(validation.case, policies, counts)
+    decision = decide(validation.case, policies, counts)
+    first = first_screen(validation.case, validation.verdicts, decision)
     return WeeklyReport(
         week=week,
         policy=_policy(running, len(validation.population.turns)),
@@ -89,12 +94,14 @@ def build_report(
         halts=tuple(_known(Halts, row) for row in records(select(connection, "first_halts", **when))),
         kinds=kinds_seen(replay, among),
         waterfall=_waterfall(connection, validation, replay, when),
+        first=first,
+        strips=tuple(_strips(connection, [*first.repetitive, *first.longest])),
         gates=tuple(validation.case.gates),
         look=validation.case.look,
         scope=validation.case.scope,
         verdicts=validation.verdicts,
         by_agent=validation.by_agent,
-        decision=decide(validation.case, policies, counts),
+        decision=decision,
         grid=tuple(_of(costed, running, "signal", "backstop")),
         backstops=tuple(_of(costed, running, "signal", "stuck_at", "soft_cap")),
         signals=tuple(_sides(replay, running, among)),
@@ -172,6 +179,14 @@ def _sides(replay: Replay, running: CapPolicy, among: Bools) -> Iterable[Side]:
         return ()
     frame = signals(replay, soft_cap=running.soft_cap, backstop=running.backstop, among=among)
     return (_known(Side, row) for row in records(frame))
+
+
+def _strips(connection: duckdb.DuckDBPyConnection, turns: Iterable[Near]) -> Iterable[Strip]:
+    """Each turn once, if its calls were loaded."""
+    for turn_id in dict.fromkeys(one.turn_id for one in turns):
+        turn = build_turn(connection, turn_id)
+        if turn.calls:
+            yield strip_of(turn)
 
 
 def _known(kind: type[T], row: dict[str, Any]) -> T:

@@ -17,13 +17,20 @@ from dataclasses import dataclass
 import matplotlib as mpl
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter, NullLocator
 
+from analytics.report.trend import Group
 from analytics.report.value import Counts, survival
 
 # Stand-ins that Matplotlib can draw with, and the page's variables that replace them.
 INK, SOFT, LINE, ACCENT, WARN = "#010101", "#020202", "#030303", "#040404", "#050505"
-VARIABLES = {INK: "--ink", SOFT: "--soft", LINE: "--line", ACCENT: "--accent", WARN: "--warn"}
+# From much cheaper than what runs, over equal, to much dearer.
+SHADES = ("#060606", "#070707", "#080808", "#090909", "#0a0a0a", "#0b0b0b", "#0c0c0c")
+VARIABLES = {
+    INK: "--ink", SOFT: "--soft", LINE: "--line", ACCENT: "--accent", WARN: "--warn",
+    **{shade: f"--shade{number}" for number, shade in enumerate(SHADES)},
+}  # fmt: skip
 WIDE_TICKS = (1, 2, 3, 5, 10, 20, 30, 50, 100, 200, 300, 500, 1000, 2000, 3000, 5000)
 NARROW_TICKS = (1, 3, 10, 30, 100, 300, 1000, 3000)
 WIDE, NARROW = (7.2, 3.3), (3.6, 3.0)  # inches; 96 page pixels each
@@ -47,6 +54,79 @@ class Mark:
 
     at: int
     text: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cell:
+    """One policy of the grid; costs in calls."""
+
+    k: int
+    soft_cap: int
+    text: str
+    cost: float
+    running_cost: float
+    runs: bool
+
+
+def grid_chart(name: str, cells: Sequence[Cell], *, alt: str) -> Chart:
+    """K down, S across; shaded by cost against what runs, which is framed."""
+    levels, caps = sorted({cell.k for cell in cells}), sorted({cell.soft_cap for cell in cells})
+
+    def draw(axes: Axes, wide: bool) -> None:
+        for cell in cells:
+            x, y = caps.index(cell.soft_cap), levels.index(cell.k)
+            axes.add_patch(
+                Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, facecolor=_shade(cell), edgecolor="none")
+            )
+            axes.text(x, y, cell.text, ha="center", va="center", fontsize=9 if wide else 7.5, color=INK)
+        for cell in cells:
+            if cell.runs:
+                x, y = caps.index(cell.soft_cap), levels.index(cell.k)
+                axes.add_patch(
+                    Rectangle((x - 0.48, y - 0.46), 0.96, 0.92, fill=False, edgecolor=INK, linewidth=2)
+                )
+        axes.set_xlim(-0.5, len(caps) - 0.5)
+        axes.set_ylim(len(levels) - 0.5, -0.5)
+        axes.set_xticks(range(len(caps)), [f"{cap:,}" for cap in caps])
+        axes.set_yticks(range(len(levels)), [f"{level:,}" for level in levels])
+        axes.tick_params(length=0)
+        axes.spines[["left", "bottom"]].set_visible(False)
+        axes.grid(False)
+        axes.set_xlabel("soft cap S")
+        axes.set_ylabel("stuck at K")
+
+    return _chart(name, draw, alt)
+
+
+def _shade(cell: Cell) -> str:
+    """By the ratio of costs: each shade is a doubling; the middle one within a tenth."""
+    ratio = math.log2((cell.cost + 1) / (cell.running_cost + 1))
+    step = 0 if abs(ratio) < math.log2(1.1) else math.copysign(min(3, 1 + int(abs(ratio))), ratio)
+    return SHADES[3 + int(step)]
+
+
+def trend_chart(name: str, weeks: Sequence[Group], *, alt: str) -> Chart:
+    """Two shares a week with their intervals."""
+
+    def draw(axes: Axes, wide: bool) -> None:
+        places = range(len(weeks))
+        for shares, colour, text in (
+            ([week.long for week in weeks], ACCENT, "past the soft cap"),
+            ([week.halted for week in weeks], WARN, "reached a threshold"),
+        ):
+            middle = [math.nan if share.estimate is None else 100 * share.estimate for share in shares]
+            axes.fill_between(
+                places, [100 * share.low for share in shares], [100 * share.high for share in shares],
+                color=colour, alpha=0.18, linewidth=0,
+            )  # fmt: skip
+            axes.plot(places, middle, color=colour, linewidth=2, marker="o", markersize=3.5, label=text)
+        step = max(1, -(-len(weeks) // (8 if wide else 4)))
+        axes.set_xticks(places[::step], [week.name for week in weeks[::step]])
+        axes.set_ylim(bottom=0)
+        axes.set_ylabel("per cent of turns")
+        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+
+    return _chart(name, draw, alt)
 
 
 def survival_chart(name: str, counts: Counts, marks: Sequence[Mark], *, x: str, y: str, alt: str) -> Chart:
@@ -86,7 +166,7 @@ def _mark(axes: Axes, marks: Sequence[Mark], left: float, right: float) -> None:
 
 
 def _percent(share: float) -> str:
-    return f"{share * 100:.3g} %"
+    return f"{share * 100:.3g}%"
 
 
 def _chart(name: str, draw: Draw, alt: str) -> Chart:

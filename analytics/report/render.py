@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
+import re
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analytics.errors import InputError
-from analytics.report import words
-from analytics.report.charts import Chart, Mark, survival_chart
+from analytics.report import verdict_words, words
+from analytics.report.charts import Cell, Chart, Mark, grid_chart, survival_chart, trend_chart
 from analytics.report.strip import letter, strip_of, strip_svg
 from analytics.report.turn import TurnView
 from analytics.report.value import SCHEMA, WeeklyReport
+from guard.policy import CapPolicy
 
 
 def write_report(report: WeeklyReport, folder: Path) -> dict[str, Path]:
@@ -42,11 +46,24 @@ def _write(path: Path, text: str) -> Path:
 
 def to_json(report: WeeklyReport) -> str:
     """The whole value, one section a line; `schema` is the version of its shape."""
-    sections = {"schema": SCHEMA, **asdict(report)}
+    sections = {"schema": SCHEMA, **_plain(report)}
     lines = (
         f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"
+
+
+def _plain(value: Any) -> Any:
+    """The value as JSON has it: a policy as its canonical text, dataclasses as objects."""
+    if isinstance(value, CapPolicy):
+        return value.text
+    if is_dataclass(value):
+        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
+    if isinstance(value, Mapping):
+        return {str(name): _plain(one) for name, one in value.items()}
+    if isinstance(value, (tuple, list)):
+        return [_plain(one) for one in value]
+    return value
 
 
 def to_markdown(report: WeeklyReport) -> str:
@@ -89,7 +106,26 @@ def _charts(report: WeeklyReport) -> dict[str, Chart]:
             y="share of turns with at least that many",
             alt=words.repeats_alt(report),
         )
+    if report.grid:
+        charts["grid"] = grid_chart("grid", _cells(report), alt=words.grid_alt(report))
+    if len(report.trend.weeks) > 1:
+        charts["trend"] = trend_chart("trend", report.trend.weeks, alt=words.trend_alt(report))
     return charts
+
+
+def _cells(report: WeeklyReport) -> list[Cell]:
+    running = report.decision.running
+    return [
+        Cell(
+            k=one.policy.stuck_at or 0,
+            soft_cap=one.policy.soft_cap or 0,
+            text=f"{one.stuck:,}/{one.others:,}" + ("" if one.badge == "exact" else "*"),
+            cost=one.cost,
+            running_cost=running.cost,
+            runs=one.policy == running.policy,
+        )
+        for one in report.grid
+    ]
 
 
 def _marks(*limits: tuple[int | None, str]) -> list[Mark]:
@@ -105,11 +141,16 @@ def _environment(*, html: bool) -> Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
     )
-    environment.filters.update(n=words.number, pct=words.percent, cell=_cell)
-    environment.globals.update(words=words, strip_svg=strip_svg, letter=letter)
+    environment.filters.update(n=words.number, pct=words.percent, cell=_cell, markdown=_markdown)
+    environment.globals.update(words=words, say=verdict_words, strip_svg=strip_svg, letter=letter)
     return environment
 
 
 def _cell(value: object) -> str:
     """Text that cannot break a Markdown table."""
     return str(value).replace("|", "\\|").replace("\n", " ")
+
+
+def _markdown(text: str) -> str:
+    """Text whose characters mean themselves in Markdown."""
+    return re.sub(r"([\\`*_<|])", r"\\\1", text)

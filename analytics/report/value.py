@@ -6,6 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from analytics.decision import Costed, Recommendation
+from analytics.first_screen import FirstScreen
+from analytics.report.strip import Strip
 from analytics.report.trend import Trend
 from analytics.validation.gates import Gate
 from analytics.validation.settings import Settings
@@ -87,7 +89,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One policy on the recorded turns: a row of `analytics.side_by_side.signals`, which says what it holds."""
+    """One policy on the recorded turns: a row of `analytics.side_by_side.signals`."""
 
     signal: str
     k: int
@@ -112,9 +114,10 @@ class Side:
 class WeeklyReport:
     """Everything a report says.
 
-    `week` is None for a report over everything; `kinds` counts turns by the kind that labels name. `grid` holds each K and S at the running signal and H,
-    `signals` each signal at some K and S. `limits` are what the bundled turns, where they are in it, cannot
-    show.
+    `week` is None for a report over everything. `kinds` counts turns by the kind that labels name. `strips`
+    are the turns that are drawn, by their ids. `grid` holds each K and S at the running signal and
+    backstop, `backstops` each backstop at the running signal, K and S. `limits` are what the bundled turns,
+    where they are in it, cannot show.
     """
 
     week: str | None
@@ -125,6 +128,8 @@ class WeeklyReport:
     repeats: Repeats
     halts: tuple[Halts, ...]
     kinds: Mapping[str, int]
+    first: FirstScreen
+    strips: tuple[Strip, ...]
     waterfall: tuple[Step, ...]
     gates: tuple[Gate, ...]
     look: Look

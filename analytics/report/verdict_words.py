@@ -1,13 +1,12 @@
-"""Verdicts, rates and policies in sentences: first for people who know no statistics, then for those who do."""
+"""Verdicts, rates and policies in sentences, for people who know no statistics and for those who do."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
-from analytics.decision import Answer, Costed, Recommendation
-from analytics.report.words import UNKNOWN, number, percent, plural
+from analytics.decision import Answer, Recommendation
+from analytics.first_screen import Effect
+from analytics.report.value import WeeklyReport
+from analytics.report.words import number, percent, plural
 from analytics.validation.gates import Question
-from analytics.validation.needed import Needed
 from analytics.validation.rates import Share
 from analytics.validation.verdicts import Verdict, Word
 from guard.policy import CapPolicy, PolicyKind
@@ -78,14 +77,17 @@ def finding(verdict: Verdict) -> str:
     if verdict.question is Question.MULTIPLIER:
         if not share.n:
             return "No turn without a step limit was seen, so nothing is known of long turns."
-        seen = f"{number(round(share.most))} of {plural(round(share.n), 'turn')} without a step limit went past it"
-        return f"{seen}. The true share may be as high as {percent(share.high)}; {percent(limit)} is accepted."
+        of = plural(round(share.n), "turn")
+        seen = f"{number(round(share.most))} of {of} without a step limit went past it"
+        return (
+            f"{seen}. The true share may be as high as {percent(share.high)}; {percent(limit)} is accepted."
+        )
     if not share.n:
         return "No turn would have been halted as stuck, so nothing is known of wrong halts."
     wrong = _between(share)
     return (
-        f"{wrong} of {plural(round(share.n), 'halt')} hit a turn that was not stuck. The true share lies between "
-        f"{percent(share.low)} and {percent(share.high)}; {percent(limit)} is accepted."
+        f"{wrong} of {plural(round(share.n), 'halt')} hit a turn that was not stuck. The true share lies "
+        f"between {percent(share.low)} and {percent(share.high)}; {percent(limit)} is accepted."
     )
 
 
@@ -99,36 +101,6 @@ def events(share: Share) -> str:
     return f"{_between(share)} of {number(round(share.n))}"
 
 
-def needed(wanted: Needed) -> str:
-    """What would let a word be said."""
-    if wanted.never:
-        return f"{wanted.never[0].upper()}{wanted.never[1:]}."
-    parts = []
-    if wanted.labels:
-        parts.append(f"{plural(wanted.labels, 'more halt')} read or let run")
-    if wanted.turns:
-        parts.append(plural(wanted.turns, "more turn"))
-    if wanted.clusters:
-        parts.append(plural(wanted.clusters, "more user"))
-    if not parts:
-        return "Nothing more."
-    text = f"About {_and(parts)}"
-    if wanted.weeks_shadow is not None:
-        text += (
-            f": {_weeks(wanted.weeks_shadow)} at this rate in shadow, {_weeks(wanted.weeks_holdout_20)} with a "
-            f"holdout of 0.20, {_weeks(wanted.weeks_holdout_05)} with 0.05"
-        )
-    return text + "."
-
-
-def _weeks(weeks: float | None) -> str:
-    return UNKNOWN if weeks is None else "under a week" if weeks < 1 else plural(round(weeks), "week")
-
-
-def _and(parts: list[str]) -> str:
-    return parts[0] if len(parts) == 1 else f"{', '.join(parts[:-1])} and {parts[-1]}"
-
-
 def policy(value: CapPolicy) -> str:
     """A policy in words: when it halts."""
     if value.kind is PolicyKind.HARD:
@@ -140,23 +112,27 @@ def policy(value: CapPolicy) -> str:
     return f"{sign}, {start}"
 
 
-def saved(decision: Recommendation, kinds: Mapping[str, int], *, shadow: bool) -> str:
+def saved(effect: Effect) -> str:
     """What the running rule saved, under the figure."""
-    stuck, now = kinds.get("stuck", 0), decision.running
-    would = "would have met" if shadow else "met"
-    if not stuck:
+    if not effect.all_stuck:
         return "No turn is labelled stuck, so nothing is known to be saved."
-    return f"It {would} {number(now.stuck)} of the {plural(stuck, 'turn')} labelled stuck."
+    would = "met" if effect.enforced else "would have met"
+    text = f"It {would} {number(effect.stuck)} of the {plural(effect.all_stuck, 'turn')} labelled stuck"
+    if effect.stuck_before:
+        text += f": {number(effect.stuck_before)} had ended by call {number(effect.soft_cap)}"
+    return text + "."
 
 
-def cost(now: Costed, *, shadow: bool) -> str:
+def cost(effect: Effect) -> str:
     """What the running rule cost, under the figure."""
-    would = "would have been halted" if shadow else "were halted"
-    if not now.others:
-        return "No turn that was not stuck would have been halted." if shadow else "No such turn was halted."
-    unread = f" ({number(now.unlabelled)} of them nobody has read)" if now.unlabelled else ""
-    one = "turn that was" if now.others == 1 else "turns that were"
-    return f"{number(now.others)} {one} not labelled stuck {would}{unread}."
+    would = "It halted" if effect.enforced else "It would have halted"
+    text = f"{would} {number(effect.halted)} of {plural(effect.turns, 'turn')}"
+    if effect.halted:
+        text += f"; {number(effect.not_stuck)} of these were not stuck"
+        if effect.unread:
+            text += f", {number(effect.unread)} nobody has read"
+    cut = plural(effect.cut_by_hard_cap, "turn")
+    return f"{text}. A hard cap of {number(effect.soft_cap)} would have cut {cut}."
 
 
 def alternative(decision: Recommendation) -> str:
@@ -172,10 +148,27 @@ def alternative(decision: Recommendation) -> str:
 
 def advice(decision: Recommendation) -> str:
     """The recommendation, with why."""
+    reason = decision.reason
+    for one in (decision.leading, decision.running):
+        if one is not None:
+            reason = reason.replace(one.policy.text, policy(one.policy))
     head = {
         Answer.CHANGE: "Change the policy",
         Answer.KEEP: "Keep what runs",
         Answer.NOT_DISTINGUISHABLE: "Keep what runs",
         Answer.CANNOT_SAY: "These data cannot say which policy is best",
     }[decision.answer]
-    return f"{head}: {decision.reason}."
+    return f"{head}: {reason}."
+
+
+def assumptions(report: WeeklyReport) -> list[str]:
+    """Every assumption, with the numbers of this report."""
+    settings, look = report.settings, report.look
+    numbers = {
+        "least_clusters": settings.evidence.least_clusters,
+        "level": look.level,
+        "look": "" if look.number is None else f", the level of look {look.number} of 13",
+        "wrong": settings.price.wrong_halt,
+        "call": settings.price.call,
+    }
+    return [sentence.format(**numbers) for sentence in ASSUMPTIONS]

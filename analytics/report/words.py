@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from datetime import UTC, datetime
 
+from analytics.first_screen import Near
 from analytics.report.turn import TurnView
-from analytics.report.value import Halts, Policy, WeeklyReport
+from analytics.report.value import Halts, Policy, Side, WeeklyReport
 
 UNKNOWN = "unknown"
 
@@ -16,8 +18,11 @@ def number(value: float | None) -> str:
 
 
 def percent(part: float | None, whole: float | None = 1) -> str:
-    """12.3 % of a whole, or "unknown" where there is nothing to take a share of."""
-    return UNKNOWN if part is None or not whole else f"{100 * part / whole:.3g} %"
+    """12.3% of a whole, or "unknown" where there is nothing to take a share of."""
+    if part is None or not whole:
+        return UNKNOWN
+    share = 100 * part / whole
+    return f"{share:.0f}%" if share == round(share) else f"{share:.2f}%" if share < 10 else f"{share:.1f}%"
 
 
 def plural(count: int, one: str, many: str | None = None) -> str:
@@ -61,7 +66,7 @@ def calls_alt(report: WeeklyReport) -> str:
     """What the chart of calls per turn shows."""
     length = report.length
     text = (
-        f"Half of the turns make at most {number(length.p50)} calls, 99 % at most {number(length.p99)}; "
+        f"Half of the turns make at most {number(length.p50)} calls, 99% at most {number(length.p99)}; "
         f"the longest makes {number(length.max)}."
     )
     if length.over_soft_cap is not None:
@@ -137,3 +142,136 @@ def strip_alt(turn: TurnView) -> str:
     for halt in turn.halts[:1]:
         text += f"; {'halted' if halt.enforced else 'would be halted'} at call {number(halt.call_number)}"
     return text + "."
+
+
+def shadow(report: WeeklyReport) -> bool:
+    """Whether the rule halted nothing: it ran in shadow, or there was no guard."""
+    return not report.first.effect.enforced
+
+
+def scope(report: WeeklyReport) -> str:
+    """Which turns the figures speak of."""
+    said = report.scope
+    turns, clusters = said["turns"], said["clusters"]
+    text = plural(int(str(turns)), "turn")
+    if said["cluster"]:
+        text += f" of {plural(int(str(clusters)), str(said['cluster']))}"
+    if said["from"] and said["to"]:
+        text += f", {said['from']} to {said['to']}" if said["from"] != said["to"] else f", {said['from']}"
+    text += f". Mode: {said['mode'] or 'no guard'}."
+    if report.week:
+        text = f"Week {report.week}, with all weeks since its look began: {text}"
+    return text
+
+
+def bar(part: int, whole: int) -> str:
+    """Width in per cent."""
+    return f"{100 * part / whole:.2f}" if whole else "0"
+
+
+def look(report: WeeklyReport) -> str:
+    """At what level the bounds are."""
+    if report.look.number is None:
+        return (
+            f"One look at all turns, bounds one-sided at {percent(report.look.level)}. A report with "
+            "--week counts its looks and judges each at its own, stricter level."
+        )
+    return (
+        f"Look {report.look.number} of 13 planned, bounds one-sided at {report.look.level:.2g}: early looks "
+        "are strict on purpose, so that thirteen of them together are wrong no more often than one would be."
+    )
+
+
+def price(report: WeeklyReport) -> str:
+    """What costs are in."""
+    one = report.decision.price
+    return (
+        f"Cost counts {one.wrong_halt:,.0f} calls for each halt of a turn not labelled stuck and "
+        f"{one.call:g} for each call that runs in a stuck turn."
+    )
+
+
+def seen_kinds(report: WeeklyReport) -> str:
+    """Of how many turns of which kinds the figures are."""
+    kinds = dict(report.kinds)
+    unread = kinds.pop("unlabelled", 0)
+    kinds = {name: kinds.pop(name, 0) for name in ("stuck", "rerun", "burst", "poll")} | kinds
+    named = ", ".join(f"{number(turns)} {name}" for name, turns in kinds.items())
+    return f"In these turns labels name: {named}; {number(unread)} turns have no kind."
+
+
+def side(one: Side) -> str:
+    """stuck caught / others halted / calls saved / calls cut, each a range where the rest is hidden."""
+    pairs = (
+        (one.stuck_caught, one.stuck_caught_most),
+        (one.others_halted, one.others_halted_most),
+        (one.calls_saved, one.calls_saved_most),
+        (one.calls_cut, one.calls_cut_most),
+    )
+    return " / ".join(number(least) if least == most else f"{least:,}–{most:,}" for least, most in pairs)
+
+
+def by_signal(report: WeeklyReport) -> list[tuple[str, list[tuple[int, list[Side]]]]]:
+    """The signals side by side, in the order they were computed: signal -> K -> by soft cap."""
+    found: dict[str, dict[int, list[Side]]] = {}
+    for one in report.signals:
+        found.setdefault(one.signal, {}).setdefault(one.k, []).append(one)
+    return [(signal, list(rows.items())) for signal, rows in found.items()]
+
+
+def no_trend(report: WeeklyReport) -> str:
+    """Why there is no trend."""
+    if not report.trend.weeks:
+        return "The turns carry no dates, so there is no trend to show."
+    return f"All turns began in one week ({report.trend.weeks[0].name}), so there is no trend to show."
+
+
+def near(one: Near) -> str:
+    """Where a near miss would be halted."""
+    text = plural(one.calls, "call")
+    if one.repeats is not None:
+        text += (
+            f", one of them made {plural(one.repeats, 'time')}" if one.repeats > 1 else ", none of them twice"
+        )
+    if one.halted:
+        return text + "; the rule halts it"
+    ways = []
+    if one.at_k is not None:
+        ways.append(f"K at {one.at_k:,} or less")
+    if one.at_s is not None:
+        ways.append(f"S at {one.at_s:,} or less")
+    if not ways:
+        return text + "; no K and no S alone would halt it"
+    return text + f"; would be halted with {' or '.join(ways)}"
+
+
+def settings(report: WeeklyReport) -> list[tuple[str, str]]:
+    """(name, value) of the tolerances, prices and grids."""
+    return [
+        (f"{section}.{name}", ", ".join(map(str, value)) if isinstance(value, tuple) else str(value))
+        for section, values in asdict(report.settings).items()
+        for name, value in values.items()
+    ]
+
+
+def grid_alt(report: WeeklyReport) -> str:
+    """What the heat map shows."""
+    running, best = report.decision.running, min(report.grid, key=lambda one: one.cost)
+    backstop = number(running.policy.backstop)
+    text = f"K down, S across, at the signal {running.policy.signal} and a backstop of {backstop}."
+    if best.cost >= running.cost:
+        return text + " No cell costs less than what runs."
+    return text + (
+        f" The cheapest cell is K = {number(best.policy.stuck_at)}, S = {number(best.policy.soft_cap)}: "
+        f"{number(best.stuck)} stuck and {number(best.others)} other turns halted."
+    )
+
+
+def trend_alt(report: WeeklyReport) -> str:
+    """What the trend shows."""
+    first, last = report.trend.weeks[0], report.trend.weeks[-1]
+    return (
+        f"Share of turns that reached a threshold, and of those past the soft cap, week by week with 95% "
+        f"intervals: {percent(first.halted.estimate)} and {percent(first.long.estimate)} in {first.name}, "
+        f"{percent(last.halted.estimate)} and {percent(last.long.estimate)} in {last.name}."
+    )

@@ -15,7 +15,7 @@ def test_help_tells_the_commands_in_the_order_of_the_story(capsys: pytest.Captur
         main(["--help"])
     text = capsys.readouterr().out
     assert left.value.code == 0
-    places = [text.index(f"\n    {name} ") for name in COMMANDS]
+    places = [text.index(f"\n  {name} ") for name in COMMANDS]
     assert places == sorted(places)
     assert "exit codes: 0 done" in text
 
@@ -50,7 +50,7 @@ def test_wrong_usage_is_answered_with_what_was_meant(
     assert output.out == ""
 
 
-@pytest.mark.parametrize("shell", ["bash", "zsh", "tcsh"])
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
 def test_completion_knows_every_command(shell: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
