@@ -15,6 +15,7 @@ from typing import Any, ClassVar
 from guard.policy import SIGNALS
 
 WINDOW = 20  # calls that recent_repeat looks back on, the call itself included
+_BEYOND = 2**53  # more calls than any turn has
 UNSETTLED_CALLS = 20  # past this many calls with nothing settled, result signals are unknown
 
 
@@ -128,35 +129,35 @@ class NoveltyRepeat(Signal):
     name = "novelty_repeat"
 
     def __init__(self) -> None:
-        self.seen: set[int] = set()
+        # Counts are kept above `base`, which rises past all of them at a never-seen key: none need be zeroed.
+        self.base = 0
         self.counts: dict[int, int] = {}
 
     def see(self, key: int) -> None:
         """Count it, or begin anew where it was never seen."""
-        if key in self.seen:
-            counts = self.counts
-            counts[key] = counts.get(key, 0) + 1
-        else:
-            self.seen.add(key)
-            self.counts = {key: 1}
+        counts = self.counts
+        count = counts.get(key)
+        if count is None:
+            self.base = count = self.base + _BEYOND
+        elif count < self.base:
+            count = self.base
+        counts[key] = count + 1
 
     def level(self, key: int) -> int:
         """Its count since something new was asked for."""
-        return self.counts[key]
+        return self.counts[key] - self.base
 
     def forget_key(self, key: int) -> None:
         """It counts as never seen again."""
-        self.seen.discard(key)
         self.counts.pop(key, None)
 
     def to_state(self) -> Any:
-        """Keys seen, and counts since the last new one."""
-        return [list(self.seen), list(self.counts.items())]
+        """The base, and every key's count on top of the base it was counted from."""
+        return [self.base, list(self.counts.items())]
 
     def from_state(self, state: Any) -> None:
         """The reverse."""
-        seen, counts = state
-        self.seen = set(seen)
+        self.base, counts = state
         self.counts = dict(counts)
 
 

@@ -245,8 +245,7 @@ class Telemetry:
 
     def emit(self, event: events.Event, turn: TurnSpan | None) -> None:
         """The event as a log record, and on the span where it belongs or where no log record was made."""
-        found = events.attributes(event)
-        logged = self._emit_log(event, found, None if turn is None else turn.context)
+        logged = self._emit_log(event, None if turn is None else turn.context)
         if turn is None or not self._spans or not turn.span.is_recording():
             return
         if isinstance(event, events.CallsObserved):
@@ -257,15 +256,15 @@ class Telemetry:
             event.spans or (isinstance(event, events.TurnStarted | events.TurnExtended) and not logged)
         ):
             return
-        turn.span.add_event(event.name, found, event.at)
+        turn.span.add_event(event.name, events.attributes(event), event.at)
 
     def emit_label(self, label: events.TurnLabelled) -> None:
         """A label as a log record, or without a logger as a span of no length."""
-        found = events.attributes(label)
-        if not self._emit_log(label, found, None) and self._spans:
+        if not self._emit_log(label, None) and self._spans:
+            found = events.attributes(label)
             self._tracer.start_span(names.SPAN_LABEL, attributes=found, start_time=label.at).end(label.at)
 
-    def _emit_log(self, event: events.Event, found: dict[str, Any], context: Context | None) -> bool:
+    def _emit_log(self, event: events.Event, context: Context | None) -> bool:
         if self._logger is None:
             return False
         enabled = getattr(self._logger, "enabled", None)
@@ -278,7 +277,7 @@ class Telemetry:
             severity_number=SeverityNumber.WARN if warning else SeverityNumber.INFO,
             severity_text="WARN" if warning else "INFO",
             event_name=event.name,
-            attributes=found,
+            attributes=events.attributes(event),
         )
         return True
 
