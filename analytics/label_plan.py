@@ -92,7 +92,7 @@ def make_plan(connection: duckdb.DuckDBPyConnection, database: Path, halted: Col
 
 def restore_plan(connection: duckdb.DuckDBPyConnection, database: Path) -> None:
     """Take up the plan beside a database that was rebuilt since."""
-    (rows,) = connection.execute("SELECT count(*) FROM label_plan").fetchone() or (0,)
+    ((rows,),) = connection.execute("SELECT count(*) FROM label_plan").fetchall()
     if rows or not plan_file(database).is_file():
         return
     with plan_file(database).open(encoding="utf-8", newline="") as lines:

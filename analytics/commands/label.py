@@ -58,12 +58,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
 def run(args: argparse.Namespace) -> int:
     """Plan, take a file, or ask; then load what was said."""
     reader = _reader(args.reader)
-    with open_database(args.db, read_only=False) as connection:
-        if args.plan:
-            return _plan(connection, args.db)
-        if args.csv:
-            return _take(connection, args, reader)
-        return _ask_all(connection, args, reader)
+    if args.plan:
+        return _plan(args.db)
+    if args.csv:
+        return _take(args, reader)
+    return _ask_all(args, reader)
 
 
 def _reader(given: str | None) -> str:
@@ -71,18 +70,19 @@ def _reader(given: str | None) -> str:
     return "".join(letter for letter in name.strip() if letter.isalnum() or letter in "-_.")[:64] or "reader"
 
 
-def _plan(connection: duckdb.DuckDBPyConnection, database: Path) -> int:
+def _plan(database: Path) -> int:
     from analytics.label_plan import make_plan, plan_file
     from analytics.replay import Replay
     from analytics.validation.population import read_population
 
-    replay = Replay.of(connection)
-    halts = replay.halts(read_population(connection).policy)
-    drawn = make_plan(connection, database, set(replay.turns.turn_id[halts.halted].tolist()))
-    counts = connection.execute(
-        "SELECT stratum, count(*), min(probability), max(probability), count(*) FILTER (second_reader) "
-        "FROM label_plan GROUP BY stratum ORDER BY stratum"
-    ).fetchall()
+    with open_database(database, read_only=False) as connection:
+        replay = Replay.of(connection)
+        halts = replay.halts(read_population(connection).policy)
+        drawn = make_plan(connection, database, set(replay.turns.turn_id[halts.halted].tolist()))
+        counts = connection.execute(
+            "SELECT stratum, count(*), min(probability), max(probability), count(*) FILTER (second_reader) "
+            "FROM label_plan GROUP BY stratum ORDER BY stratum"
+        ).fetchall()
     print(f"{drawn:,} turns drawn now; the plan, kept too in {plan_file(database)}:")
     for stratum, turns, least, most, second in counts:
         share = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
@@ -91,44 +91,52 @@ def _plan(connection: duckdb.DuckDBPyConnection, database: Path) -> int:
     return 0
 
 
-def _take(connection: duckdb.DuckDBPyConnection, args: argparse.Namespace, reader: str) -> int:
+def _take(args: argparse.Namespace, reader: str) -> int:
+    from analytics.cli import ExitCode
     from analytics.labels import append_labels, read_csv
 
-    known = {turn_id for (turn_id,) in connection.execute("SELECT turn_id FROM turns").fetchall()}
-    labels, rejects = read_csv(args.csv, known, by=args.by, reader=reader)
-    append_labels(args.db, connection, _with_plan(connection, labels))
-    connection.close()
+    with open_database(args.db) as connection:
+        known = {turn_id for (turn_id,) in connection.execute("SELECT turn_id FROM turns").fetchall()}
+        labels, rejects = read_csv(args.csv, known, by=args.by, reader=reader)
+        append_labels(args.db, connection, _with_plan(connection, labels))
     for reject in rejects:
-        print(f"turncap: {args.csv}: line {reject.line}: {reject.reason}", file=sys.stderr)
+        print(f"turncap: {args.csv}:{reject.line}: {reject.reason}", file=sys.stderr)
     _load(args.db)
     print(f"{len(labels):,} labels taken, {len(rejects):,} lines rejected")
-    return 3 if rejects else 0
+    return ExitCode.REJECTS if rejects else ExitCode.DONE
 
 
-def _ask_all(connection: duckdb.DuckDBPyConnection, args: argparse.Namespace, reader: str) -> int:
+def _ask_all(args: argparse.Namespace, reader: str) -> int:
     from analytics.database import records, select
     from analytics.label_plan import restore_plan
     from analytics.labels import append_labels
+    from analytics.report.terminal import STRIP_KEY
     from analytics.report.turn import build_turn, find_turn
 
-    restore_plan(connection, args.db)
-    if args.turn:
-        turns = [find_turn(connection, args.turn)]
-    else:
-        turns = [str(row["turn_id"]) for row in records(select(connection, "reading_list", reader=reader))]
-    if not turns:
-        print("nothing to read: the plan is empty or done; turncap label --plan draws from newer turns")
-        return 0
+    with open_database(args.db, read_only=False) as connection:
+        restore_plan(connection, args.db)
     given = 0
-    try:
-        for place, turn_id in enumerate(turns, start=1):
-            print(f"\n{place} of {len(turns)}")
-            label = ask(build_turn(connection, turn_id), reader=reader, say=print, hear=input)
-            if label is not None:
-                given += append_labels(args.db, connection, _with_plan(connection, [label]))
-    except (EOFError, KeyboardInterrupt, Stop):
-        print()
-    connection.close()
+    with open_database(args.db) as connection:
+        if args.turn:
+            turns = [find_turn(connection, args.turn)]
+        else:
+            turns = [
+                str(row["turn_id"]) for row in records(select(connection, "reading_list", reader=reader))
+            ]
+        if not turns:
+            print("nothing to read: the plan is empty or done; turncap label --plan draws from newer turns")
+            return 0
+        print(STRIP_KEY)
+        for key, (kind, text, _) in ANSWERS.items():
+            print(f"  {key}  {kind:<6}{text}")
+        try:
+            for place, turn_id in enumerate(turns, start=1):
+                print(f"\n{place} of {len(turns)}")
+                label = ask(build_turn(connection, turn_id), reader=reader, say=print, hear=input)
+                if label is not None:
+                    given += append_labels(args.db, connection, _with_plan(connection, [label]))
+        except (EOFError, KeyboardInterrupt, Stop):
+            print()
     if given:
         _load(args.db)
     print(f"{given:,} labels given")
@@ -148,11 +156,11 @@ def ask(
     from analytics.report.terminal import show_blind
 
     say(show_blind(turn, colour=wants_colour(sys.stdout)))
-    say("what was it?  " + "  ".join(f"{key} {kind}: {text}" for key, (kind, text, _) in ANSWERS.items()))
-    kind_key = _answer(hear, "s r p b o, n pass over, q quit: ", [*ANSWERS, "n", "q"])
+    kinds = "  ".join(f"{key} {kind}" for key, (kind, _, _) in ANSWERS.items())
+    kind_key = _answer(hear, f"what was it?  {kinds}  n pass over  q quit: ", [*ANSWERS, "n"])
     if kind_key == "n":
         return None
-    productive = _answer(hear, "was the turn productive? y n, ? unknown: ", ["y", "n", "?"])
+    productive = _answer(hear, "was it productive?  y yes  n no  ? unknown  q quit: ", ["y", "n", "?"])
     kind, _, stuck = ANSWERS[kind_key]
     at = time.time_ns()
     return Label(

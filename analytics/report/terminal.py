@@ -9,6 +9,10 @@ from analytics.report.strip import letter
 from analytics.report.turn import Call, TurnView
 from analytics.report.words import UNKNOWN, number, reader_facts, turn_facts, turn_halts
 
+STRIP_KEY = (
+    "A letter is one call made more than once, a dot a call made once.\n"
+    "Below it: x failed, w changes files or state, r refused"
+)
 ROW = 50  # cells a line; with the ruler this fits 80 columns
 # 256-colour codes that differ in lightness too, for eyes that do not tell hues apart.
 COLOURS = (208, 39, 35, 227, 175, 25, 167, 250)
@@ -19,8 +23,7 @@ def show_turn(turn: TurnView, *, colour: bool) -> str:
     lines = [f"turn {turn.turn_id}", *(f"  {name:<8}{value}" for name, value in turn_facts(turn)), ""]
     if turn.calls:
         lines += [*_strip(turn, colour=colour), ""]
-        lines.append("A letter is one call made more than once, a dot a call made once.")
-        lines.append("Below it: x failed, w changes files or state, ^ the call that halts, r refused.")
+        lines.append(f"{STRIP_KEY}, ^ the call that halts.")
         lines += ["", *_repeats(turn, colour=colour)]
     else:
         lines.append("No call of this turn was loaded: only its end is known.")
