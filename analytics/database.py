@@ -20,6 +20,7 @@ def open_database(path: Path | str, *, read_only: bool = True) -> duckdb.DuckDBP
     path = Path(path)
     if not path.is_file():
         raise InputError(f"{path}: no such database{_nearest(path)}")
+    check_format(path)
     try:
         connection = duckdb.connect(str(path), read_only=read_only)
     except duckdb.IOException as error:
@@ -32,6 +33,14 @@ def open_database(path: Path | str, *, read_only: bool = True) -> duckdb.DuckDBP
         connection.close()
         raise
     return connection
+
+
+def check_format(path: Path) -> None:
+    """`InputError` unless the file is DuckDB's: asked to open another format, DuckDB would fetch a driver."""
+    with path.open("rb") as file:
+        head = file.read(12)
+    if head and head[8:] != b"DUCK":
+        raise InputError(f"{path}: not a DuckDB database; give a file that turncap load wrote")
 
 
 def check(connection: duckdb.DuckDBPyConnection, path: Path) -> None:

@@ -27,12 +27,18 @@ class Mark:
     lines: int = 0
     records: int = 0
     digest: str = ""
-    replaces: str = ""  # the digest of the mark that this one goes on from
+    # Of the mark in the ledger that this one takes the place of:
+    begun: int = 0
+    replaces: str = ""
     records_before: int = 0
 
     def at(self, offset: int, lines: int, digest: str, records: int) -> Mark:
         """The mark further on; `records` counts those of this load."""
         return replace(self, offset=offset, lines=lines, digest=digest, records=self.records_before + records)
+
+    def committed(self) -> Mark:
+        """This mark once it is in the ledger; records go on being counted from the load's beginning."""
+        return replace(self, begun=self.offset, replaces=self.digest)
 
 
 def fingerprint(head: bytes) -> str:
@@ -53,8 +59,8 @@ def resume(warehouse: Warehouse, content: streams.Content, path: str) -> tuple[M
         if not content.skip(offset):
             break
         if content.digest.hexdigest() == digest:
-            best = replace(mark, offset=offset, lines=lines, records=records, digest=digest, replaces=digest,
-                           records_before=records)  # fmt: skip
+            best = replace(mark, offset=offset, lines=lines, records=records, digest=digest,
+                           records_before=records).committed()  # fmt: skip
     if content.position != best.offset:
         # Read past the last mark that fits: begin again, as far as it does fit.
         content = streams.content_of(streams.open_content(path))
@@ -64,8 +70,11 @@ def resume(warehouse: Warehouse, content: streams.Content, path: str) -> tuple[M
 
 
 def write(warehouse: Warehouse, marks: Sequence[Mark], now: int) -> None:
-    """Store the marks, each in place of the one it goes on from."""
+    """Store the marks, each in place of the one it goes on from; what was rejected behind that is void."""
     for mark in marks:
+        warehouse.connection.execute(
+            'DELETE FROM rejects WHERE fingerprint = ? AND "offset" >= ?', [mark.fingerprint, mark.begun]
+        )
         warehouse.connection.execute(
             "DELETE FROM files WHERE fingerprint = ? AND digest IN (?, ?)",
             [mark.fingerprint, mark.replaces, mark.digest],
@@ -95,5 +104,5 @@ def write_rejects(warehouse: Warehouse, rejects: Sequence[tuple[Any, ...]]) -> N
             '(FROM rejects r WHERE r.path = $path AND r."offset" IS NOT DISTINCT FROM $offset '
             "AND r.reason = $reason)",
             {"path": path, "line": line, "offset": offset, "reason": reason, "now": now,
-             "fingerprint": fingerprint},
+             "fingerprint": fingerprint or None},
         )  # fmt: skip

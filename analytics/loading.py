@@ -51,7 +51,7 @@ class FileSummary:
     path: str
     lines: int = 0  # or frames, from the file's beginning to where it was read
     records: int = 0  # events and points of turncap's and records of other products, in this load
-    records_before: int = 0  # the same in earlier loads of this content
+    recognised: bool = False  # whether this or an earlier load found a record of a known product
     foreign: int = 0  # records of no product that turncap knows
     unreadable: int = 0  # lines or frames
     known: int = 0  # bytes that an earlier load had read
@@ -122,8 +122,9 @@ class Loader:
         content = streams.content_of(raw)
         told = FileSummary(path=path)
         self.summary.files.append(told)
+        told_before, waited_before = len(self.summary.rejects), len(self._waiting)
         mark, content = ledger.resume(self.warehouse, content, path)
-        told.known, told.records_before = content.position, mark.records
+        told.known, told.recognised = content.position, mark.records > 0
         for block in content.blocks():
             for index, piece in enumerate(block.pieces):
                 if not piece or piece.isspace():
@@ -143,14 +144,19 @@ class Loader:
             self._marks[mark.fingerprint + mark.path] = mark
             told.lines, told.size = block.lines, mark.offset
             self._bytes += block.end - block.offset
-            if told.unreadable >= HOPELESS and not told.records_before + told.records + told.foreign:
+            if told.unreadable >= HOPELESS and not told.recognised and not told.foreign:
                 break
             if self._bytes >= SLICE and told.records:
                 self._flush()
+                mark = mark.committed()
         if content.cut_short is not None:
             self._reject(path, None, content.position, [str(content.cut_short)], mark)
-        if not told.records and not told.records_before:
+        if not told.recognised:
+            # One word on the whole file instead of one on each of its lines, and no ledger row: a later
+            # turncap may know it.
             told.looks_like = told.looks_like or likeness(content.head)
+            del self.summary.rejects[told_before:], self._waiting[waited_before:]
+            self._marks.pop(mark.fingerprint + mark.path, None)
 
     def _torn(
         self, block: streams.Block, content: streams.Content, mark: ledger.Mark, told: FileSummary
@@ -200,6 +206,7 @@ class Loader:
     ) -> None:
         before = self._collector.events
         if self._collector.add(record):
+            told.recognised = True
             told.records += self._collector.events - before
             if self._collector.problems:
                 problems += self._collector.problems
@@ -208,6 +215,7 @@ class Loader:
         record.path, record.offset = path, block.place(index)[1]
         for dialect in DIALECTS:
             if (seen := dialect.recognise(record)) is not None:
+                told.recognised = True
                 told.records += 1
                 self._seen += [groups.row(dialect.name, one) for one in seen]
                 return
@@ -219,6 +227,7 @@ class Loader:
             told.foreign += 1
             told.looks_like = told.looks_like or f"OTLP metrics such as {point.metric!r}"
             return
+        told.recognised = True
         told.records += 1
         attributes = json.dumps(point.attributes, sort_keys=True, default=str)
         resource = json.dumps(
@@ -243,7 +252,7 @@ class Loader:
 
     def _refuse_the_unrecognised(self) -> None:
         """InputError when no file held a record; a reject for each that held none beside others."""
-        empty = [one for one in self.summary.files if not one.records + one.records_before]
+        empty = [one for one in self.summary.files if not one.recognised]
         if len(empty) == len(self.summary.files):
             first = empty[0]
             more = f" (nor in {len(empty) - 1} other files)" if len(empty) > 1 else ""
@@ -254,7 +263,9 @@ class Loader:
         for one in empty:
             if one.lines:
                 reason = f"no record that turncap knows; it looks like {one.looks_like}"
-                self.summary.rejects.append(Reject(path=one.path, line=None, offset=None, reason=reason))
+                reject = Reject(path=one.path, line=None, offset=None, reason=reason)
+                self.summary.rejects.append(reject)
+                self._waiting.append((reject, ""))
 
     def _flush(self) -> None:
         """Commit what was collected, with its ledger rows."""

@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pyarrow as pa
 
-from analytics.database import SCHEMA_VERSION, check
+from analytics.database import SCHEMA_VERSION, check, check_format
 from analytics.errors import InputError
 
 APPLICATION = "turncap"
@@ -42,10 +42,15 @@ class Warehouse:
         """Open `path` for writing, creating it when it is absent. InputError says why it cannot be."""
         created = not path.exists()
         if created and not path.parent.is_dir():
-            raise InputError(f"{path}: the directory {path.parent} does not exist; create it or name another")
+            raise InputError(f"{path}: the folder {path.parent} does not exist; make it or name another")
+        if path.is_dir():
+            raise InputError(f"{path}: a folder; give the name of a file for the database")
+        if not created:
+            check_format(path)
         connection = connect(path)
         try:
-            if created:
+            # Without a single table it is as good as new: a load was killed before it made them.
+            if not connection.execute("SELECT 1 FROM duckdb_tables() LIMIT 1").fetchall():
                 connection.execute("BEGIN")
                 connection.execute(SCHEMA.read_text(encoding="utf-8"))
                 connection.execute(
@@ -169,7 +174,5 @@ def _reason(message: str) -> str:
             f"{by} has this database open; wait until it is done, or let readers open a copy that "
             "`turncap snapshot` publishes"
         )
-    if "not a valid DuckDB" in message or "not a DuckDB" in message.replace("valid ", ""):
-        return "not a DuckDB database; name another file with --db"
     first = message.strip().splitlines()[0]
     return f"cannot be opened as a database: {first}"

@@ -6,6 +6,7 @@ with its place, and how many bytes they and what separates them took; the rest i
 
 from __future__ import annotations
 
+import codecs
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -189,13 +190,14 @@ def likeness(head: bytes) -> str:
         return "a tar archive"
     if not head.strip(b"\0 \t\r\n"):
         return "an empty file"
+    start = head[:4096].lstrip(b"\xef\xbb\xbf\0 \t\r\n")
     try:
-        text = head[:4096].decode("utf-8", "strict" if len(head) < 4096 else "ignore")
+        text = codecs.getincrementaldecoder("utf-8")().decode(start)  # a character cut in two is no fault
     except UnicodeDecodeError:
         return "binary data"
-    first = text.lstrip("\ufeff \t\r\n").split("\n", 1)[0]
-    if "\0" in text:
+    if any(letter < " " and letter not in "\t\r\n\f\x1b" for letter in text):
         return "binary data"
+    first = text.split("\n", 1)[0]
     if first.startswith(("{", "[")):
         return "JSON"
     return "a table of comma-separated values" if first.count(",") >= 2 and "{" not in first else "plain text"
