@@ -29,7 +29,7 @@ try:
     from opentelemetry.exporter.otlp.proto.common.metrics_encoder import encode_metrics
     from opentelemetry.exporter.otlp.proto.common.trace_encoder import encode_spans
     from opentelemetry.sdk._logs import LoggerProvider
-    from opentelemetry.sdk._logs.export import BatchLogRecordProcessor, LogRecordExportResult
+    from opentelemetry.sdk._logs import export as logs_export
     from opentelemetry.sdk.metrics import MeterProvider
     from opentelemetry.sdk.metrics.export import (
         MetricExporter,
@@ -46,6 +46,8 @@ except ImportError as missing:
         f"guard.export needs a package that is not installed ({missing.name}): pip install 'turncap[otlp]'"
     ) from missing
 
+# The result had another name before 1.39.
+_LOGGED: Final = (getattr(logs_export, "LogRecordExportResult", None) or logs_export.LogExportResult).SUCCESS
 SIGNALS: Final = ("logs", "traces", "metrics")
 EXPORT_SECONDS: Final = 1.5  # one export, unless OTEL_EXPORTER_OTLP_TIMEOUT says otherwise
 EXIT_SECONDS: Final = 2.0  # what the interpreter's exit waits for all of them together
@@ -121,7 +123,7 @@ def set_up(*, directory: str | Path | None = None, service_name: str | None = No
     made: dict[str, Any] = {}
     if "logs" in exporters:
         logs = LoggerProvider(resource, shutdown_on_exit=False)
-        logs.add_log_record_processor(BatchLogRecordProcessor(exporters["logs"]))
+        logs.add_log_record_processor(logs_export.BatchLogRecordProcessor(exporters["logs"]))
         _logs.set_logger_provider(logs)
         made["logs"] = logs
     if "traces" in exporters:
@@ -259,7 +261,7 @@ class LogFile(_LineFile):
     def export(self, batch: Sequence[Any]) -> Any:
         """Write a batch."""
         self.write(batch)
-        return LogRecordExportResult.SUCCESS
+        return _LOGGED
 
 
 class SpanFile(_LineFile):
