@@ -53,7 +53,7 @@ def _line(record: Record, line: Mapping[str, Any], kind: str, payload: Mapping[s
     def one(what: str, **data: Any) -> list[Seen]:
         return [seen(what, session_group(session), str(record.offset), record, at, **common, **data)]
 
-    inner = payload.get("type")
+    inner = text(payload.get("type")) or ""
     if kind == "turn_context":
         return one("node", turn=text(payload.get("turn_id")), model=text(payload.get("model")))
     if kind == "event_msg":
@@ -65,7 +65,7 @@ def _line(record: Record, line: Mapping[str, Any], kind: str, payload: Mapping[s
         if inner == "user_message":
             return one("prompt", key=str(record.offset), weak=True)
         if inner in _ENDS:
-            return one("end", turn=turn, outcome=_ENDS[str(inner)])
+            return one("end", turn=turn, outcome=_ENDS[inner])
     if kind == "response_item" and inner in _CALLS:
         tool = text(payload.get("name")) or ("local_shell" if inner == "local_shell_call" else None)
         about = payload.get("internal_chat_message_metadata_passthrough")
@@ -75,7 +75,7 @@ def _line(record: Record, line: Mapping[str, Any], kind: str, payload: Mapping[s
         return one(
             "call",
             tool=tool,
-            key=argument_key(tool, payload.get(_CALLS[str(inner)])),
+            key=argument_key(tool, payload.get(_CALLS[inner])),
             call=text(payload.get("call_id")),
             turn=turn,
             batch=f"{turn}:{sampled}" if sampled else None,

@@ -66,6 +66,7 @@ _LOGS = ("copilot_chat.",)  # logs that repeat what the spans say, without sessi
 
 _MERGED = "(merged tools)"  # Google ADK's span about several calls at once, each of which has its own
 _HIDDEN = PLACEHOLDERS | {"{}"}  # Google ADK, for what was not captured
+_HIDDEN_RESULTS = _HIDDEN | {'{"result": "<not specified>"}'}  # and for a call that raised
 
 
 class GenAi:
@@ -197,7 +198,7 @@ def _arguments(record: Record) -> Value:
         found = values.get(LANGSMITH_ARGUMENTS)
     if found is None and (found := values.get(ADK_ARGUMENTS)) == "{}":
         # Also what stands there when capture is off; then the result is as empty.
-        return None if values.get(ADK_RESULT, "{}") in _HIDDEN else {}
+        return None if _hidden(values.get(ADK_RESULT), _HIDDEN) else {}
     if found == "None" and product_of(record) == "agent-framework":
         return {}  # its way of writing that there are no arguments
     return found
@@ -210,11 +211,15 @@ def _result(record: Record) -> Value:
         found = told.get("message")  # Strands
     if found is None and values.get("langsmith.span.kind") == "tool":
         found = values.get(LANGSMITH_RESULT)
-    if found is None and (found := values.get(ADK_RESULT)) in _HIDDEN:
-        found = None
+    if found is None and not _hidden(values.get(ADK_RESULT), _HIDDEN_RESULTS):
+        found = values[ADK_RESULT]
     if found is None and record.failed and (told := _event(record, "exception")) is not None:
         found = told.get("exception.message")
     return found
+
+
+def _hidden(value: Value, placeholders: frozenset[str]) -> bool:
+    return value is None or (isinstance(value, str) and value in placeholders)
 
 
 def _event(record: Record, name: str) -> Mapping[str, Value] | None:

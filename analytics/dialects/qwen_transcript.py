@@ -32,7 +32,7 @@ class QwenTranscript:
         if record.source is not Source.LINE or not isinstance(line, Mapping):
             return None
         kind, session, message = line.get("type"), text(line.get("sessionId")), line.get("message")
-        if kind not in _TYPES or session is None:
+        if not isinstance(kind, str) or kind not in _TYPES or session is None:
             return None
         if kind == "system":
             return () if "subtype" in line else None
