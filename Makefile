@@ -28,7 +28,7 @@ dashboards: $(DEV)  ## write the generated files of dashboards/ anew
 	$(PY) -m tools.dashboards
 
 integration: $(DEV)  ## a real Collector and Prometheus (built from Go modules once, then cached) and what runs on them
-	$(PY) -m tools.integration
+	$(PY) -m tools.integration --build-minutes $(or $(BUILD_MINUTES),60)
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turncap needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from tools.dashboards.model import Dashboard
 from tools.dashboards.operations import OPERATIONS
+from tools.dashboards.rules import to_yaml
 from tools.dashboards.turn import ONE_TURN
 from tools.dashboards.validation import VALIDATION, VALIDATION_JSON
 
@@ -21,10 +22,11 @@ DASHBOARDS: dict[str, Dashboard] = {
 
 def generated() -> dict[str, str]:
     """What each generated file holds, by its path below `dashboards/`."""
-    return {
+    dashboards = {
         f"grafana/{name}.json": json.dumps(dashboard.to_json(), indent=2, ensure_ascii=False) + "\n"
         for name, dashboard in DASHBOARDS.items()
     }
+    return dashboards | {f"prometheus/{name}": text for name, text in to_yaml().items()}
 
 
 def main() -> None:

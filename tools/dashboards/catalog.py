@@ -105,4 +105,19 @@ COLLECTOR_LOST = tuple(
         ("exporter", "enqueue_failed", "no room for"),
     )
 )
-FOREIGN = tuple(metric for metric, _ in SDK_LOST) + tuple(metric for metric, _, _ in COLLECTOR_LOST)
+COLLECTOR_UPTIME = Metric(name="otelcol_process_uptime", kind="counter", unit="s", attributes=())
+
+# What `turncap dashboards textfile` writes of a published snapshot
+SNAPSHOT_PUBLISHED = Metric(
+    name="turncap_snapshot_published_timestamp", kind="gauge", unit="s", attributes=()
+)
+SNAPSHOT_NEWEST = Metric(name="turncap_snapshot_newest_turn_timestamp", kind="gauge", unit="s", attributes=())
+VERDICT_RANK = Metric(name="turncap_verdict_rank", kind="gauge", unit="", attributes=("question", "scope"))
+SNAPSHOT = (SNAPSHOT_PUBLISHED, SNAPSHOT_NEWEST, VERDICT_RANK)
+
+FOREIGN = (
+    *(metric for metric, _ in SDK_LOST),
+    *(metric for metric, _, _ in COLLECTOR_LOST),
+    COLLECTOR_UPTIME,
+    *SNAPSHOT,
+)

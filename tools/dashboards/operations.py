@@ -292,7 +292,8 @@ COST = [
         [
             prom(grown(select(metric), HOUR, component), f"{what}: {{{{{component}}}}}")
             for metric, component, what in c.COLLECTOR_LOST
-        ],
+        ]
+        + [prom(f"0 * sum({select(c.COLLECTOR_UPTIME)})", "reported")],
         decimals=0,
         noValue="unknown",
     ),
