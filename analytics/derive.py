@@ -79,6 +79,28 @@ def _policies(warehouse: Warehouse) -> None:
             "ON CONFLICT (policy_hash) DO UPDATE SET text = excluded.text",
             [digest, text.split(" ")[0], *policy, text],
         )
+    for digest, *fields in warehouse.rows(
+        "SELECT policy_hash, kind, signal, soft_cap, stuck_at, backstop, hard_cap FROM policies "
+        "WHERE text IS NULL"
+    ):
+        connection.execute("UPDATE policies SET text = ? WHERE policy_hash = ?", [_text(*fields), digest])
+
+
+def _text(
+    kind: str, signal: str | None, soft_cap: int | None, stuck_at: int | None, backstop: int | None,
+    hard_cap: int | None,
+) -> str | None:  # fmt: skip
+    """The canonical text of a policy told by its fields; None where they make none."""
+    try:
+        if kind == "adaptive" and None not in (soft_cap, stuck_at, backstop):
+            return CapPolicy.adaptive(
+                signal=signal, soft_cap=soft_cap, stuck_at=stuck_at, backstop=backstop
+            ).text  # fmt: skip
+        if kind == "hard" and hard_cap is not None:
+            return CapPolicy.hard(hard_cap).text
+        return CapPolicy.disabled().text if kind == "disabled" else None
+    except PolicyError:
+        return None
 
 
 def _policy(text: str) -> tuple[str | int | None, ...]:

@@ -16,6 +16,7 @@ from analytics.database import open_database
 from analytics.report.build import build_report
 from analytics.report.render import to_html, write_page
 from analytics.report.turn import build_turn
+from analytics.report.turn_policies import turn_policies
 from analytics.validation.settings import read_settings
 from tests.analytics.evidence_db import build, evidence_rows
 from tools.stages import ROOT, SKIPPED
@@ -67,7 +68,8 @@ def _pages() -> list[Path]:
             if name == "bundled":
                 halted = "SELECT turn_id FROM loop_events ORDER BY turn_id LIMIT 1"
                 (turn_id,) = connection.execute(halted).fetchone() or ("",)
-                pages.append(write_page(build_turn(connection, turn_id), FOLDER))
+                turn = build_turn(connection, turn_id)
+                pages.append(write_page(turn, turn_policies(connection, turn), FOLDER))
     return pages
 
 

@@ -17,6 +17,7 @@ from analytics.report import verdict_words, words
 from analytics.report.charts import Cell, Chart, Mark, grid_chart, survival_chart, trend_chart
 from analytics.report.strip import letter, strip_of, strip_svg
 from analytics.report.turn import TurnView
+from analytics.report.turn_policies import TurnPolicies
 from analytics.report.value import SCHEMA, WeeklyReport
 from guard.policy import CapPolicy
 
@@ -27,9 +28,9 @@ def write_report(report: WeeklyReport, folder: Path) -> dict[str, Path]:
     return {suffix: _write(folder / f"report.{suffix}", text) for suffix, text in texts}
 
 
-def write_page(turn: TurnView, folder: Path) -> Path:
+def write_page(turn: TurnView, found: TurnPolicies, folder: Path) -> Path:
     """Write the page of one turn into `folder`; its path."""
-    return _write(folder / f"turn-{quote(turn.turn_id, safe='')[:100]}.html", turn_page(turn))
+    return _write(folder / f"turn-{quote(turn.turn_id, safe='')[:100]}.html", turn_page(turn, found))
 
 
 def _write(path: Path, text: str) -> Path:
@@ -73,19 +74,22 @@ def to_markdown(report: WeeklyReport) -> str:
 
 def to_html(report: WeeklyReport) -> str:
     """One file that opens anywhere and fetches nothing."""
-    return _environment(html=True).get_template("report.html.j2").render(r=report, charts=_charts(report))
+    return _environment(html=True).get_template("report.html.j2").render(r=report, charts=charts(report))
 
 
-def turn_page(turn: TurnView) -> str:
+def turn_page(turn: TurnView, found: TurnPolicies) -> str:
     """One turn as a page of its own."""
-    return _environment(html=True).get_template("turn.html.j2").render(t=turn, drawn=strip_of(turn))
+    return (
+        _environment(html=True).get_template("turn.html.j2").render(t=turn, found=found, drawn=strip_of(turn))
+    )
 
 
-def _charts(report: WeeklyReport) -> dict[str, Chart]:
+def charts(report: WeeklyReport) -> dict[str, Chart]:
+    """The charts that there are numbers for, by name: calls, repeats, grid, trend."""
     policy = report.policy
-    charts = {}
+    found = {}
     if report.length.counts:
-        charts["calls"] = survival_chart(
+        found["calls"] = survival_chart(
             "calls",
             report.length.counts,
             _marks(
@@ -98,7 +102,7 @@ def _charts(report: WeeklyReport) -> dict[str, Chart]:
             alt=words.calls_alt(report),
         )
     if report.repeats.counts:
-        charts["repeats"] = survival_chart(
+        found["repeats"] = survival_chart(
             "repeats",
             report.repeats.counts,
             _marks((policy.stuck_at, "stuck at K")),
@@ -107,10 +111,10 @@ def _charts(report: WeeklyReport) -> dict[str, Chart]:
             alt=words.repeats_alt(report),
         )
     if report.grid:
-        charts["grid"] = grid_chart("grid", _cells(report), alt=words.grid_alt(report))
+        found["grid"] = grid_chart("grid", _cells(report), alt=words.grid_alt(report))
     if len(report.trend.weeks) > 1:
-        charts["trend"] = trend_chart("trend", report.trend.weeks, alt=words.trend_alt(report))
-    return charts
+        found["trend"] = trend_chart("trend", report.trend.weeks, alt=words.trend_alt(report))
+    return found
 
 
 def _cells(report: WeeklyReport) -> list[Cell]:

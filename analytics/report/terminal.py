@@ -7,7 +7,17 @@ from dataclasses import replace
 
 from analytics.report.strip import letter
 from analytics.report.turn import Call, TurnView
-from analytics.report.words import UNKNOWN, number, reader_facts, turn_facts, turn_halts
+from analytics.report.turn_policies import TurnPolicies
+from analytics.report.words import (
+    UNKNOWN,
+    number,
+    pattern,
+    reader_facts,
+    signal_heads,
+    signal_rows,
+    turn_facts,
+    turn_halts,
+)
 
 STRIP_KEY = (
     "A letter is one call made more than once, a dot a call made once.\n"
@@ -18,8 +28,8 @@ ROW = 50  # cells a line; with the ruler this fits 80 columns
 COLOURS = (208, 39, 35, 227, 175, 25, 167, 250)
 
 
-def show_turn(turn: TurnView, *, colour: bool) -> str:
-    """The strip, the repeats and the halts of one turn."""
+def show_turn(turn: TurnView, found: TurnPolicies, *, colour: bool) -> str:
+    """The strip, the repeats, the halts, what each signal says, and what cannot be known of one turn."""
     lines = [f"turn {turn.turn_id}", *(f"  {name:<8}{value}" for name, value in turn_facts(turn)), ""]
     if turn.calls:
         lines += [*_strip(turn, colour=colour), ""]
@@ -27,7 +37,12 @@ def show_turn(turn: TurnView, *, colour: bool) -> str:
         lines += ["", *_repeats(turn, colour=colour)]
     else:
         lines.append("No call of this turn was loaded: only its end is known.")
-    return "\n".join([*lines, "", *turn_halts(turn)]) + "\n"
+    lines += ["", *turn_halts(turn)]
+    if found.signals:
+        lines += ["", *_table([signal_heads(found), *signal_rows(found)], numbers=4)]
+    if said := pattern(found):
+        lines += ["", said]
+    return "\n".join([*lines, "", "What cannot be known:", *(f"  {one}" for one in found.unknown)]) + "\n"
 
 
 def show_blind(turn: TurnView, *, colour: bool) -> str:
@@ -82,16 +97,25 @@ def _repeats(turn: TurnView, *, colour: bool) -> list[str]:
                 number(one.last_call), number(one.results), number(one.errors),
             )
         )  # fmt: skip
-    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-    lines = []
-    for index, row in enumerate(rows):
-        cells = [
-            text.ljust(width) if column < 2 else text.rjust(width)
-            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+    lines = _table(rows, numbers=2)
+    if colour:
+        lines[1:] = [
+            line.replace(letter(one.rank), _painted(letter(one.rank), one.rank), 1)
+            for line, one in zip(lines[1:], turn.repeats, strict=False)
         ]
-        if colour and index:
-            cells[0] = _painted(cells[0], index - 1)
-        lines.append(("  " + "  ".join(cells)).rstrip())
     if len(turn.repeats) > 10:
         lines.append(f"  and {len(turn.repeats) - 10} more that repeat")
     return lines
+
+
+def _table(rows: Sequence[Sequence[str]], *, numbers: int) -> list[str]:
+    """Rows in columns; those from `numbers` on are aligned to the right."""
+    widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
+    return [
+        "  "
+        + "  ".join(
+            text.ljust(width) if column < numbers else text.rjust(width)
+            for column, (text, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in rows
+    ]

@@ -7,6 +7,7 @@ from datetime import UTC, datetime
 
 from analytics.first_screen import Near
 from analytics.report.turn import TurnView
+from analytics.report.turn_policies import TurnPolicies
 from analytics.report.value import Halts, Policy, Side, WeeklyReport
 
 UNKNOWN = "unknown"
@@ -275,3 +276,40 @@ def trend_alt(report: WeeklyReport) -> str:
         f"intervals: {percent(first.halted.estimate)} and {percent(first.long.estimate)} in {first.name}, "
         f"{percent(last.halted.estimate)} and {percent(last.long.estimate)} in {last.name}."
     )
+
+
+def signal_rows(found: TurnPolicies) -> list[tuple[str, ...]]:
+    """(signal, highest level and where, halt after the soft cap, halt from the first call on) of one turn."""
+    return [
+        (
+            f"{one.signal} (runs)" if one.runs else one.signal,
+            UNKNOWN if one.highest is None else f"{number(one.highest)} at call {number(one.highest_at)}",
+            _halting(one.after_cap, one.after_cap_badge),
+            _halting(one.from_first, one.from_first_badge),
+        )
+        for one in found.signals
+    ]
+
+
+def signal_heads(found: TurnPolicies) -> tuple[str, ...]:
+    """The columns of `signal_rows`."""
+    return (
+        f"signal, at K = {number(found.policy.stuck_at)}",
+        "highest level",
+        f"halts after {number(found.policy.soft_cap)} calls",
+        "halts from the first call on",
+    )
+
+
+def _halting(call: int | None, badge: str) -> str:
+    if badge == "exact":
+        return "never" if call is None else f"at call {number(call)}"
+    return "not known" if call is None else f"not known; not before call {number(call)}"
+
+
+def pattern(found: TurnPolicies) -> str | None:
+    """What a turn that looks stuck is by the rules, and why."""
+    if found.kind is None:
+        return None
+    why = f": {found.because}" if found.because else ""
+    return f"By rules that read no label it is: {found.kind}{why}."

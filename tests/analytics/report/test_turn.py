@@ -11,6 +11,7 @@ from analytics.cli import main
 from analytics.database import open_database
 from analytics.report.terminal import show_turn
 from analytics.report.turn import build_turn
+from analytics.report.turn_policies import turn_policies
 from tests.analytics.evidence_db import build
 
 ROW = {
@@ -28,7 +29,8 @@ def small(tmp_path: Path) -> Path:
 
 def test_the_strip_shows_repeats_errors_and_changes(small: Path) -> None:
     with open_database(small) as connection:
-        text = show_turn(build_turn(connection, f"{1:032x}"), colour=False)
+        turn = build_turn(connection, f"{1:032x}")
+        text = show_turn(turn, turn_policies(connection, turn), colour=False)
     assert "     1  ·AA·A\n          xwx\n" in text
     assert "  A  shell      3      2     5        2       2\n" in text
     assert "took    4 s" in text
