@@ -6,7 +6,6 @@ import logging
 import os
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
-from concurrent.futures import CancelledError
 from contextlib import suppress
 from contextvars import ContextVar, Token
 from dataclasses import replace
@@ -218,6 +217,13 @@ class ToolCallGuard:
         """
         return TurnBlock(self, circumstances)
 
+    def use_turn(self, turn: Turn) -> CurrentTurn:
+        """`with guard.use_turn(turn)`: make it current for a block, which does not end it.
+
+        For callbacks that begin and end a turn elsewhere: what runs in the block names it as its parent.
+        """
+        return CurrentTurn(turn)
+
     def current_turn(self) -> Turn | None:
         """The turn of the innermost block that is open here, of any guard."""
         return current_turn()
@@ -425,39 +431,22 @@ class TurnBlock:
 
     def __init__(self, guard: ToolCallGuard, circumstances: dict[str, Any]) -> None:
         self._guard, self._circumstances = guard, circumstances
-        self._turn: Turn | None = None
-        self._token: Token[Turn | None] | None = None
-        self._span_token: object = None
+        self._current: CurrentTurn | None = None
 
     def __enter__(self) -> Turn:
-        if self._turn is not None:
+        if self._current is not None:
             raise TurncapError("guard.turn(...): got a block that was entered before; make one a turn")
         circumstances = dict(self._circumstances)
         circumstances.setdefault("parent", current_turn())
-        self._turn = turn = self._guard.start_turn(**circumstances)
-        self._token = _current.set(turn)
-        if turn.span is not None:
-            self._span_token = attach(turn.span)
-        return turn
+        self._current = CurrentTurn(self._guard.start_turn(**circumstances))
+        return self._current.__enter__()
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        turn, token = self._turn, self._token
-        if turn is None or token is None:
-            return
-        try:
-            _current.reset(token)
-        except ValueError:  # a generator closed elsewhere: its context is gone, and what was current with it
-            self._span_token = None
-        if self._span_token is not None:
-            detach(self._span_token)
-        if error is None:
-            turn.end()
-        elif isinstance(error, Exception) and not isinstance(error, CancelledError):
-            turn.end("errored")
-        else:
-            turn.end("aborted")
+        if self._current is not None:
+            self._current.__exit__(kind, error, trace)
+            self._current.turn.end(error=error)
 
     async def __aenter__(self) -> Turn:
         return self.__enter__()
@@ -466,6 +455,34 @@ class TurnBlock:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.__exit__(kind, error, trace)
+
+
+class CurrentTurn:
+    """What `ToolCallGuard.use_turn` returns: the turn and its span are current in the `with` block."""
+
+    def __init__(self, turn: Turn) -> None:
+        self.turn = turn
+        self._token: Token[Turn | None] | None = None
+        self._span_token: object = None
+
+    def __enter__(self) -> Turn:
+        self._token = _current.set(self.turn)
+        if self.turn.span is not None:
+            self._span_token = attach(self.turn.span)
+        return self.turn
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        token, self._token = self._token, None
+        if token is None:
+            return
+        try:
+            _current.reset(token)
+        except ValueError:  # a generator closed elsewhere: its context is gone, and what was current with it
+            return
+        if self._span_token is not None:
+            detach(self._span_token)
 
 
 def current_turn() -> Turn | None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import threading
 from collections.abc import Sequence
+from concurrent.futures import CancelledError
 from dataclasses import replace
 from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
@@ -211,16 +212,23 @@ class Turn:
 
     # The end
 
-    def end(self, outcome: str | None = None) -> str:
+    def end(self, outcome: str | None = None, *, error: BaseException | None = None) -> str:
         """End the turn: `completed` (default), `errored` or `aborted`; `halted` where a halt stands.
 
         Returns the outcome. A second end changes nothing.
+
+        Args:
+            outcome: one of the three words.
+            error: or what the turn was left by: cancellation and interruption abort it, others are errors.
 
         Raises:
             PolicyError: another word.
         """
         if outcome is not None and outcome not in OUTCOMES:
             raise PolicyError("outcome", outcome, ", ".join(OUTCOMES))
+        if outcome is None and error is not None:
+            failed = isinstance(error, Exception) and not isinstance(error, CancelledError)
+            outcome = "errored" if failed else "aborted"
         seconds = self._seconds()
         with self._lock:
             if self.outcome is not None:

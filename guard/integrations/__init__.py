@@ -1,0 +1,1 @@
+"""Frameworks, a file each: import the one you use. Nothing is imported here."""
