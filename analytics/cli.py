@@ -25,6 +25,7 @@ COMMANDS = {
     "collect": "receive OTLP over HTTP and write files to load",
     "load": "load exported telemetry into a database",
     "report": "write the report of a database",
+    "recommend": "say which setting to change, or why the data cannot say",
     "replay": "say what other thresholds would have done",
     "turn": "show one turn",
     "label": "say what turns were: one by one, or from a CSV file",

@@ -11,7 +11,9 @@ import numpy as np
 import pandas as pd
 
 from analytics import stats
+from analytics.replay import Replay
 from analytics.side_by_side import HURT_BY
+from analytics.totals import totals
 from analytics.validation.gates import Question, State
 from analytics.validation.needed import least_halts
 from analytics.validation.population import STUCK, Outcome, Turns
@@ -78,6 +80,23 @@ class Recommendation:
     frontier: tuple[Costed, ...]
     price: Price
 
+    @property
+    def settings(self) -> dict[str, str]:
+        """What to set in the environment; the backstop too where the soft cap it hangs on changes."""
+        old, new = self.running.policy, self.policy
+        if new is None:
+            return {}
+        changed = {
+            "TURNCAP_SIGNAL": (old.signal, new.signal),
+            "TURNCAP_STUCK_AT": (old.stuck_at, new.stuck_at),
+            "TURNCAP_SOFT_CAP": (old.soft_cap, new.soft_cap),
+            "TURNCAP_BACKSTOP": ((old.soft_cap, old.backstop), (new.soft_cap, new.backstop)),
+        }
+        values = {"TURNCAP_BACKSTOP": new.backstop}
+        return {
+            name: str(values.get(name, after)) for name, (before, after) in changed.items() if before != after
+        }
+
 
 def grid_policies(running: CapPolicy, grid: Grid) -> list[CapPolicy]:
     """Every (signal, K, S, H) of the grid, and the policy that runs; H are multiples of the running S."""
@@ -93,6 +112,14 @@ def grid_policies(running: CapPolicy, grid: Grid) -> list[CapPolicy]:
         for limit in limits
         if limit >= max(soft_cap, 1)
     ]
+
+
+def over_grid(recorded: Replay, case: Case) -> tuple[tuple[Costed, ...], Recommendation]:
+    """Every policy of the grid with what it would cost on the turns in scope, and the recommendation."""
+    policies = grid_policies(case.population.policy, case.settings.grid)
+    among = pd.Index(recorded.turns.turn_id).isin(case.turns.frame["turn_id"])
+    counts = totals(recorded, policies, among=among)
+    return tuple(costed_policies(case, policies, counts)), decide(case, policies, counts)
 
 
 def decide(case: Case, policies: Sequence[CapPolicy], counts: pd.DataFrame) -> Recommendation:

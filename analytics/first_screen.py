@@ -192,7 +192,7 @@ def _wait(verdict: Verdict) -> str:
     if needed.labels:
         parts.append(_n(needed.labels, "further label"))
     if needed.clusters:
-        parts.append(f"{needed.clusters:,} more users")
+        parts.append(f"{needed.clusters:,} more {verdict.scope['cluster'] or 'user'}s")
     text = f"{name}: {', '.join(parts) or 'not known'}"
     if needed.weeks_shadow is not None:
         text += (
@@ -200,7 +200,7 @@ def _wait(verdict: Verdict) -> str:
             f"{needed.weeks_holdout_05:g} at holdout 0.05"
         )
     else:
-        text += "; in how many weeks is not known, as the turns carry no dates"
+        text += "; in how many weeks is not known: the turns span less than a day"
     return f"{text}{f' ({needed.never})' if needed.never else ''}."
 
 

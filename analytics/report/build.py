@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import duckdb
@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from analytics.database import records, select
-from analytics.decision import Costed, costed_policies, decide, grid_policies
+from analytics.decision import Costed, over_grid
 from analytics.evidence import AGENTS, LIMITS
+from analytics.false_stuck_turns import agreement, classified, shares
 from analytics.first_screen import Near, first_screen
 from analytics.recording import Bools
 from analytics.replay import Replay
@@ -24,6 +25,7 @@ from analytics.report.value import (
     Coverage,
     Halts,
     Length,
+    Pattern,
     Policy,
     Repeats,
     Side,
@@ -33,8 +35,7 @@ from analytics.report.value import (
     percentile,
 )
 from analytics.side_by_side import kinds_seen, signals
-from analytics.totals import totals
-from analytics.validation.looks import block_of, week_number, weeks
+from analytics.validation.looks import block_of, keep_once, week_number, weeks
 from analytics.validation.population import MONDAY, UNREAD, WEEK, read_population
 from analytics.validation.settings import Settings
 from analytics.validation.validate import Validation, validate
@@ -61,24 +62,27 @@ def build_report(
     *,
     week: str | None = None,
     as_of: int | None = None,
+    now: int | None = None,
 ) -> WeeklyReport:
     """Read everything a report says from one open database.
 
     With `week` (an ISO week) it speaks of the turns from the first week of that look's block up to it.
-    `as_of` is nanoseconds since 1970; None is the latest time seen.
+    `as_of` and `now` are nanoseconds since 1970: the latest time seen where None, and the time at which
+    the look of the week is written down, unless it was before (None: it is not written).
     """
     replay = Replay.of(connection)
     validation = validate(connection, replay, settings, week=week, as_of=as_of)
+    if week is not None and now is not None:
+        looked = keep_once(connection, validation.verdicts, scope=validation.case.scope_key, now=now)
+        validation = replace(validation, verdicts=looked)
     when = _range(connection, settings, week, as_of).as_parameters()
     running = validation.population.policy
     ran = records(select(connection, "running_policies", **when))
     lengths = _counts(select(connection, "calls_per_turn", **when))
     repeats = _counts(select(connection, "repeats_per_turn", **when))
     among = np.isin(replay.turns.turn_id, validation.population.turns.frame["turn_id"].to_numpy())
-    policies = grid_policies(running, settings.grid)
-    counts = totals(replay, policies, among=among)
-    costed = costed_policies(validation.case, policies, counts)
-    decision = decide(validation.case, policies, counts)
+    costed, decision = over_grid(replay, validation.case)
+    looks_stuck = classified(replay, running, among=among)
     first = first_screen(validation.case, validation.verdicts, decision)
     return WeeklyReport(
         week=week,
@@ -102,9 +106,15 @@ def build_report(
         verdicts=validation.verdicts,
         by_agent=validation.by_agent,
         decision=decision,
+        costed=costed,
         grid=tuple(_of(costed, running, "signal", "backstop")),
         backstops=tuple(_of(costed, running, "signal", "stuck_at", "soft_cap")),
         signals=tuple(_sides(replay, running, among)),
+        false_stuck=tuple(
+            _known(Pattern, row)
+            for row in records(shares(looks_stuck, replay, tail=validation.case.look.level))
+        ),
+        agreement=agreement(looks_stuck),
         trend=build_trend(connection, soft_cap=running.soft_cap or 0, **when),
         settings=settings,
         limits=LIMITS if _has_bundled_turns(connection) else (),

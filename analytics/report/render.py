@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Mapping
-from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import quote
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -15,11 +12,11 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from analytics.errors import InputError
 from analytics.report import verdict_words, words
 from analytics.report.charts import Cell, Chart, Mark, grid_chart, survival_chart, trend_chart
+from analytics.report.document import document
 from analytics.report.strip import letter, strip_of, strip_svg
 from analytics.report.turn import TurnView
 from analytics.report.turn_policies import TurnPolicies
-from analytics.report.value import SCHEMA, WeeklyReport
-from guard.policy import CapPolicy
+from analytics.report.value import WeeklyReport
 
 
 def write_report(report: WeeklyReport, folder: Path) -> dict[str, Path]:
@@ -46,25 +43,12 @@ def _write(path: Path, text: str) -> Path:
 
 
 def to_json(report: WeeklyReport) -> str:
-    """The whole value, one section a line; `schema` is the version of its shape."""
-    sections = {"schema": SCHEMA, **_plain(report)}
+    """The whole value, one section a line; report.schema.json says what each holds."""
     lines = (
-        f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}" for name, value in sections.items()
+        f"{json.dumps(name)}: {json.dumps(value, ensure_ascii=False)}"
+        for name, value in document(report).items()
     )
     return "{\n" + ",\n".join(lines) + "\n}\n"
-
-
-def _plain(value: Any) -> Any:
-    """The value as JSON has it: a policy as its canonical text, dataclasses as objects."""
-    if isinstance(value, CapPolicy):
-        return value.text
-    if is_dataclass(value):
-        return {field.name: _plain(getattr(value, field.name)) for field in fields(value)}
-    if isinstance(value, Mapping):
-        return {str(name): _plain(one) for name, one in value.items()}
-    if isinstance(value, (tuple, list)):
-        return [_plain(one) for one in value]
-    return value
 
 
 def to_markdown(report: WeeklyReport) -> str:

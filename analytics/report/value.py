@@ -14,8 +14,6 @@ from analytics.validation.settings import Settings
 from analytics.validation.validate import ByAgent
 from analytics.validation.verdicts import Look, Verdict
 
-SCHEMA = 1  # of report.json
-
 # (a number, how many turns have it), ascending.
 Counts = tuple[tuple[int, int], ...]
 
@@ -111,6 +109,24 @@ class Side:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Pattern:
+    """Turns of one kind in one population that looks stuck: a row of `analytics.false_stuck_turns.shares`.
+
+    `population` is `halted` or `repeated`. `kind` is None where the calls were not recorded.
+    """
+
+    population: str
+    kind: str | None
+    turns: int
+    share: float | None
+    low: float
+    high: float
+    whole: int
+    labelled: int
+    labelled_agree: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyReport:
     """Everything a report says.
 
@@ -137,9 +153,12 @@ class WeeklyReport:
     verdicts: tuple[Verdict, ...]
     by_agent: tuple[ByAgent, ...]
     decision: Recommendation
+    costed: tuple[Costed, ...]
     grid: tuple[Costed, ...]
     backstops: tuple[Costed, ...]
     signals: tuple[Side, ...]
+    false_stuck: tuple[Pattern, ...]
+    agreement: Mapping[str, int]
     trend: Trend
     settings: Settings
     limits: tuple[str, ...]

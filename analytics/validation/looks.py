@@ -92,10 +92,8 @@ def block_of(known: Sequence[Week], asked: int) -> Block:
         models |= week.models
         if week.number == asked:
             return Block(first=first, guard_version=version, look=asked - first + 1)
-    there = (
-        f"there are {week_text(known[0].number)} to {week_text(known[-1].number)}" if known else "none has"
-    )
-    raise InputError(f"--week {week_text(asked)}: no turn in scope began in this week; {there}")
+    there = f"{week_text(known[0].number)} to {week_text(known[-1].number)}" if known else "none"
+    raise InputError(f"--week {week_text(asked)}: no turn in scope began in it; weeks with turns: {there}")
 
 
 def look_of(block: Block, week: str) -> Look:

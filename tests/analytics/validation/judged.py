@@ -8,13 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
-import numpy as np
 
 from analytics.database import open_database
-from analytics.decision import Recommendation, decide, grid_policies
+from analytics.decision import Costed, Recommendation, over_grid
 from analytics.first_screen import FirstScreen, first_screen
 from analytics.replay import Replay
-from analytics.totals import totals
 from analytics.validation.gates import Gate, Question
 from analytics.validation.settings import Settings, read_settings
 from analytics.validation.validate import Validation, read_case, validate
@@ -28,6 +26,7 @@ class Judged:
 
     validation: Validation
     decided: Recommendation
+    costed: tuple[Costed, ...]
     screen: FirstScreen
 
     def verdict(self, question: Question) -> Verdict:
@@ -42,11 +41,12 @@ def judged(
     with open_database(path) as connection:
         replay = Replay.of(connection)
         found = validate(connection, replay, settings or read_settings(), week=week, as_of=as_of)
-        policies = grid_policies(found.population.policy, found.case.settings.grid)
-        among = np.isin(replay.turns.turn_id, found.population.turns.frame["turn_id"].to_numpy(dtype=object))
-        decided = decide(found.case, policies, totals(replay, policies, among=among))
+        costed, decided = over_grid(replay, found.case)
         return Judged(
-            validation=found, decided=decided, screen=first_screen(found.case, found.verdicts, decided)
+            validation=found,
+            decided=decided,
+            costed=costed,
+            screen=first_screen(found.case, found.verdicts, decided),
         )
 
 
