@@ -29,6 +29,7 @@ COMMANDS = {
     "replay": "say what other thresholds would have done",
     "turn": "show one turn",
     "label": "say what turns were: one by one, or from a CSV file",
+    "snapshot": "publish a read-only copy of a database for Grafana",
     "dashboards": "write the dashboard files, and what they read of a snapshot",
     "completion": "print what makes your shell complete turncap's words",
 }

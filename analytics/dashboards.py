@@ -95,11 +95,9 @@ def textfile(snapshot: Path) -> str:
     evidence, 0 too low or too high; gauges are left out where nothing is known."""
     with open_snapshot(snapshot) as connection:
         newest = connection.execute("SELECT epoch(newest_turn) FROM freshness").fetchall()[0][0]
-        ranks = connection.execute("""
-            SELECT question, scope, rank, epoch(looked) FROM verdict_history
-            QUALIFY row_number() OVER (PARTITION BY question, scope ORDER BY week_start DESC) = 1
-            ORDER BY question, scope
-        """).fetchall()
+        ranks = connection.execute(
+            "SELECT DISTINCT question, rank FROM report_verdicts ORDER BY ALL"
+        ).fetchall()
     lines = [
         "# HELP turncap_snapshot_published_timestamp_seconds When the snapshot file was written.",
         "# TYPE turncap_snapshot_published_timestamp_seconds gauge",
@@ -115,7 +113,7 @@ def textfile(snapshot: Path) -> str:
         lines += [
             "# HELP turncap_verdict_rank 2 validated, 1 insufficient evidence, 0 too low or too high.",
             "# TYPE turncap_verdict_rank gauge",
-            *(f"turncap_verdict_rank{_labels(question=q, scope=s)} {rank}" for q, s, rank, _ in ranks),
+            *(f"turncap_verdict_rank{_labels(question=question)} {rank}" for question, rank in ranks),
         ]
     return "\n".join(lines) + "\n"
 

@@ -1,6 +1,52 @@
 -- What the dashboards read, created in every published snapshot. Times are timestamps in UTC;
 -- unknown is NULL. The queries of the panels select from these views alone.
 
+-- At most one row: the report.json that was published with the snapshot.
+CREATE TABLE IF NOT EXISTS report (made_at BIGINT NOT NULL, json TEXT NOT NULL);
+
+-- One row a question and share that its verdict rests on. `rank` orders the words: 2 validated, 1 insufficient
+-- evidence, 0 too low or too high.
+CREATE OR REPLACE VIEW report_verdicts AS
+WITH asked AS (
+    SELECT unnest(CAST(json_extract(json, '$.verdicts') AS JSON[])) AS v, made_at FROM report
+), shared AS (
+    SELECT v, made_at, unnest(CAST(v -> 'shares' AS JSON[])) AS s, generate_subscripts(CAST(v -> 'shares' AS JSON[]), 1) AS nr
+    FROM asked
+)
+SELECT
+    v ->> 'question' AS question, CAST(v ->> 'running' AS BIGINT) AS running, v ->> 'word' AS verdict, v ->> 'lean' AS lean,
+    s ->> 'name' AS share, CAST(s ->> 'estimate' AS DOUBLE) AS estimate, CAST(s ->> 'low' AS DOUBLE) AS low,
+    CAST(s ->> 'high' AS DOUBLE) AS high, CAST(json_extract_string(v, '$.tolerances[' || (nr - 1) || ']') AS DOUBLE) AS tolerance,
+    CAST(s ->> 'n' AS DOUBLE) AS n, json_extract_string(v, '$.reasons[0]') AS reason,
+    CASE v ->> 'word' WHEN 'validated' THEN 2 WHEN 'insufficient evidence' THEN 1 ELSE 0 END AS rank,
+    make_timestamp(made_at // 1000) AS made
+FROM shared;
+
+-- One row a signal, threshold and soft cap: what it would have done to these turns.
+CREATE OR REPLACE VIEW report_signals AS
+SELECT
+    s ->> 'signal' AS signal, CAST(s ->> 'k' AS BIGINT) AS k, CAST(s ->> 'soft_cap' AS BIGINT) AS soft_cap,
+    CAST(s ->> 'stuck_caught' AS BIGINT) AS stuck_caught, CAST(s ->> 'stuck_turns' AS BIGINT) AS stuck_turns,
+    CAST(s ->> 'others_halted' AS BIGINT) AS others_halted, CAST(s ->> 'other_turns' AS BIGINT) AS other_turns,
+    CAST(s ->> 'calls_saved' AS BIGINT) AS calls_saved, CAST(s ->> 'calls_cut' AS BIGINT) AS calls_cut, s ->> 'badge' AS badge,
+    array_to_string(CAST(json_extract_string(s, '$.unseen[*]') AS TEXT[]), ', ') AS unseen
+FROM (SELECT unnest(CAST(json_extract(json, '$.signals') AS JSON[])) AS s FROM report);
+
+-- One row a week: the share of turns that are or would be halted, with its interval.
+CREATE OR REPLACE VIEW report_trend AS
+SELECT
+    CAST(strptime((w ->> 'name') || '-1', '%G-W%V-%u') AS TIMESTAMP) AS week_start,
+    CAST(w -> 'halted' ->> 'events' AS BIGINT) AS halted, CAST(w ->> 'turns' AS BIGINT) AS turns,
+    CAST(w -> 'halted' ->> 'estimate' AS DOUBLE) AS estimate, CAST(w -> 'halted' ->> 'low' AS DOUBLE) AS low,
+    CAST(w -> 'halted' ->> 'high' AS DOUBLE) AS high
+FROM (SELECT unnest(CAST(json_extract(json, '$.trend.weeks') AS JSON[])) AS w FROM report);
+
+-- One row a gate: whether the data are good enough to judge, and which questions they block.
+CREATE OR REPLACE VIEW report_gates AS
+SELECT g ->> 'name' AS gate, g ->> 'state' AS state, g ->> 'text' AS what,
+    array_to_string(CAST(json_extract_string(g, '$.blocks[*]') AS TEXT[]), ', ') AS blocks
+FROM (SELECT unnest(CAST(json_extract(json, '$.gates') AS JSON[])) AS g FROM report);
+
 -- One row a turn, with its policy and what its labels decide.
 CREATE OR REPLACE VIEW seen_turns AS
 SELECT
@@ -32,12 +78,11 @@ FROM (
 )
 GROUP BY ALL;
 
--- One row a weekly look at a question. `rank` orders the words: 2 validated, 1 not enough evidence, 0 wrong.
+-- One row a weekly look at a question.
 CREATE OR REPLACE VIEW verdict_history AS
 SELECT
     CAST(strptime(week || '-1', '%G-W%V-%u') AS TIMESTAMP) AS week_start, week, question, scope, look, level, verdict,
-    estimate, low, high, make_timestamp(looked_at // 1000) AS looked,
-    CASE verdict WHEN 'validated' THEN 2 WHEN 'insufficient evidence' THEN 1 ELSE 0 END AS rank
+    estimate, low, high, make_timestamp(looked_at // 1000) AS looked
 FROM looks;
 
 -- One row: how fresh and how complete the data are.

@@ -13,10 +13,22 @@ from analytics import dashboards
 from analytics.cli import main
 from analytics.dashboards import expand
 
+SHARES = [{"name": "FDR", "estimate": 0.9, "low": 0.5, "high": 1.0, "n": 10.0}]
+REPORT = {
+    "verdicts": [
+        {"question": question, "running": 100, "word": word, "lean": "too low", "shares": SHARES,
+         "tolerances": [0.2], "reasons": ["because"]}
+        for question, word in (("soft_cap", "too low"), ("multiplier", "validated"))
+    ],
+    "signals": [],
+    "gates": [],
+    "trend": {"weeks": []},
+}  # fmt: skip
+
 
 @pytest.fixture
 def snapshot(tmp_path: Path) -> Path:
-    """A snapshot of one halted turn that nobody has read, and two looks at one question."""
+    """A snapshot of one halted turn that nobody has read, and a report with two verdicts."""
     path = tmp_path / "snapshot.duckdb"
     with duckdb.connect(str(path)) as connection:
         for script in ("schema.sql", "views.sql"):
@@ -28,11 +40,7 @@ def snapshot(tmp_path: Path) -> Path:
             VALUES ('t', 'turncap', 'exact', FALSE, TRUE, TRUE, FALSE, 3, 120, 1796000000000000000, 120, 9,
                 101, 'soft-stuck')
         """)
-        connection.execute("""
-            INSERT INTO looks VALUES
-                ('2026-W47', 'soft_cap', 'all', 1, 0.05, 1795000000000000000, 'validated', 0.1, 0.0, 0.2),
-                ('2026-W48', 'soft_cap', 'all', 2, 0.05, 1795600000000000000, 'too low', 0.3, 0.2, 0.4)
-        """)
+        connection.execute("INSERT INTO report VALUES (1795600000000000000, ?)", [json.dumps(REPORT)])
     return path
 
 
@@ -53,15 +61,17 @@ def test_json_answers_every_validation_panel(snapshot: Path, tmp_path: Path) -> 
     assert main(["dashboards", "json", str(snapshot), str(tmp_path / "out")]) == 0
     answers = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "out").glob("*.json")}
     assert len(answers) == len(list(dashboards.panels("validation")))
-    assert [(row["verdict"], row["week"]) for row in answers["verdicts"]] == [("too low", "2026-W48")]
+    told = [(row["question"], row["verdict"], row["accepted up to"]) for row in answers["verdicts"]]
+    assert told == [("soft_cap", "too low", 0.2), ("multiplier", "validated", 0.2)]
     assert answers["to-read"][0]["turn"] == "t"
     assert answers["to-read"][0]["started"].startswith("2026-11-")
 
 
-def test_textfile_gives_the_latest_rank_of_each_question_and_the_age(snapshot: Path, tmp_path: Path) -> None:
+def test_textfile_gives_the_rank_of_each_question_and_the_age(snapshot: Path, tmp_path: Path) -> None:
     assert main(["dashboards", "textfile", str(snapshot), str(tmp_path / "turncap.prom")]) == 0
     lines = (tmp_path / "turncap.prom").read_text().splitlines()
-    assert 'turncap_verdict_rank{question="soft_cap",scope="all"} 0' in lines
+    assert 'turncap_verdict_rank{question="soft_cap"} 0' in lines
+    assert 'turncap_verdict_rank{question="multiplier"} 2' in lines
     assert "turncap_snapshot_newest_turn_timestamp_seconds 1796000000" in lines
     assert f"turncap_snapshot_published_timestamp_seconds {snapshot.stat().st_mtime:.0f}" in lines
 

@@ -10,6 +10,11 @@ import duckdb
 import pytest
 
 from analytics.dashboards import expand
+from analytics.report.build import build_report
+from analytics.report.render import to_json
+from analytics.snapshot import publish
+from analytics.validation.settings import read_settings
+from tests.analytics.evidence_db import build, evidence_rows
 from tests.dashboards.reading import FILES, dissect, load, targets
 from tools.dashboards.catalog import FOREIGN, OWN, Metric, label
 from tools.dashboards.promql import filled
@@ -69,12 +74,14 @@ def test_macros_and_variables_are_filled_in() -> None:
 def snapshot(
     evidence_db: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[duckdb.DuckDBPyConnection]:
-    """The bundled turns with the views, and one look of each word."""
-    with duckdb.connect(str(tmp_path_factory.mktemp("snapshot") / "s.duckdb")) as connection:
-        connection.execute(f"ATTACH '{evidence_db}' AS source (READ_ONLY)")
-        connection.execute("COPY FROM DATABASE source TO s")
-        connection.execute("DETACH source")
-        connection.execute(files("analytics").joinpath("views.sql").read_text(encoding="utf-8"))
+    """The bundled turns as they are published, with the report of forty of them, and two weekly looks."""
+    folder = tmp_path_factory.mktemp("snapshot")
+    few = [row for row in evidence_rows() if row["label"]][-40:]
+    with duckdb.connect(str(build(folder / "few.duckdb", few)), read_only=True) as connection:
+        report = to_json(build_report(connection, read_settings()))
+    (folder / "report.json").write_text(report, encoding="utf-8")
+    publish(evidence_db, folder / "snapshot.duckdb", folder / "report.json")
+    with duckdb.connect(str(folder / "snapshot.duckdb")) as connection:
         for week, verdict in (("2025-W49", "insufficient evidence"), ("2025-W50", "too low")):
             connection.execute(
                 "INSERT INTO looks VALUES (?, 'stuck_threshold', 'all', 1, 0.05, ?, ?, 0.9, 0.6, 0.99)",

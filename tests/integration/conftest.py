@@ -16,7 +16,7 @@ turncap_snapshot_published_timestamp_seconds 1000000000
 # TYPE turncap_snapshot_newest_turn_timestamp_seconds gauge
 turncap_snapshot_newest_turn_timestamp_seconds 1000000000
 # TYPE turncap_verdict_rank gauge
-turncap_verdict_rank{question="soft_cap",scope="all"} 2
+turncap_verdict_rank{question="soft_cap"} 2
 """
 
 

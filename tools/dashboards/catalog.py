@@ -112,7 +112,7 @@ SNAPSHOT_PUBLISHED = Metric(
     name="turncap_snapshot_published_timestamp", kind="gauge", unit="s", attributes=()
 )
 SNAPSHOT_NEWEST = Metric(name="turncap_snapshot_newest_turn_timestamp", kind="gauge", unit="s", attributes=())
-VERDICT_RANK = Metric(name="turncap_verdict_rank", kind="gauge", unit="", attributes=("question", "scope"))
+VERDICT_RANK = Metric(name="turncap_verdict_rank", kind="gauge", unit="", attributes=("question",))
 SNAPSHOT = (SNAPSHOT_PUBLISHED, SNAPSHOT_NEWEST, VERDICT_RANK)
 
 FOREIGN = (

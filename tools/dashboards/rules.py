@@ -200,7 +200,7 @@ ALERTS = (
         expr=f"{select(c.VERDICT_RANK)} < max_over_time({select(c.VERDICT_RANK)}[8d])",
         wait="0m",
         severity="warning",
-        summary="The verdict on {{ $labels.question }} ({{ $labels.scope }}) is worse than it was last week",
+        summary="The verdict on {{ $labels.question }} is worse than it was last week",
         panel="val/verdicts",
     ),
 )

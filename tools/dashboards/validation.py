@@ -19,25 +19,36 @@ WORD_MAPPING = [
     {"type": "value", "options": {word: {"text": word, "color": colour, "index": n}}}
     for n, (word, colour) in enumerate(WORDS.items())
 ]
+STATE_MAPPING = [
+    {"type": "value", "options": {state: {"text": state, "color": colour, "index": n}}}
+    for n, (state, colour) in enumerate({"green": "green", "amber": "orange", "red": "red"}.items())
+]
 COLOURED_TEXT = {"custom.cellOptions": {"type": "color-text"}, "mappings": WORD_MAPPING}
 SHARE = {"unit": "percentunit", "decimals": 2}
+
+BAND = [
+    columns("(low|high).*", **{"custom.lineWidth": 1, "custom.lineStyle": {"fill": "dot", "dash": [2, 6]}})
+]
 
 VERDICTS = [
     table(
         "val/verdicts",
-        "What the data say of each threshold, at the last weekly look",
-        "One row a question: is the limit too low, too high, validated, or is there not enough evidence to say? "
-        "`estimate` is the share that the question is about (see the weekly report), between `low` and `high`. "
-        "Empty until `turncap report --week` has run once.",
+        "What the data say of each threshold",
+        "`verdict` is what the data prove at this look; `lean` is what the point estimate alone would say, and is no "
+        "verdict. Each row is one share that the verdict rests on, between `low` and `high`, against what is accepted. "
+        "FDR: of the halts, the share that hit a turn that was not stuck. FHR: of the turns that were not stuck, the "
+        "share that was halted.",
         duck("""
-SELECT question, scope, verdict, estimate, low, high, look AS "look of 13", week
-FROM verdict_history
-QUALIFY row_number() OVER (PARTITION BY question, scope ORDER BY week_start DESC) = 1
-ORDER BY question, scope"""),
-        width=14,
+SELECT question, running AS "running at", verdict, lean, share, estimate, low, high, tolerance AS "accepted up to", reason
+FROM report_verdicts"""),
         height=7,
-        overrides=[column("verdict", **COLOURED_TEXT), *(column(name, **SHARE) for name in ("estimate", "low", "high"))],
-        noValue="no weekly look yet",
+        overrides=[
+            column("verdict", **COLOURED_TEXT),
+            column("lean", **COLOURED_TEXT),
+            column("reason", **{"custom.width": 480}),
+            *(column(name, **SHARE) for name in ("estimate", "low", "high", "accepted up to")),
+        ],
+        noValue="published without a report: turncap snapshot --report report.json",
     ),
     stat(
         "val/fresh",
@@ -46,8 +57,8 @@ ORDER BY question, scope"""),
         "eight days old.",
         [duck("SELECT epoch_ms(newest_turn) AS \"newest turn\", epoch_ms(loaded) AS \"last load\" FROM freshness")],
         unit="dateTimeFromNow",
-        width=10,
-        height=3,
+        width=8,
+        height=4,
         all_fields=True,
     ),
     stat(
@@ -60,18 +71,48 @@ ORDER BY question, scope"""),
 SELECT turns, not_ended AS "never ended", rejects AS "records rejected", halts_unread AS "halts unread"
 FROM freshness""")
         ],
-        width=10,
+        width=16,
         height=4,
         all_fields=True,
+    ),
+    table(
+        "val/gates",
+        "Are the data good enough to judge?",
+        "A gate that is not green blocks the questions beside it: their verdict is insufficient evidence until it is.",
+        duck("""
+SELECT gate, state, what, blocks AS "questions it would block" FROM report_gates
+ORDER BY list_position(['red', 'amber', 'green', 'not applicable'], state), gate"""),
+        height=9,
+        overrides=[
+            column("state", **COLOURED_TEXT | {"mappings": STATE_MAPPING}),
+            column("what", **{"custom.width": 700}),
+        ],
+        noValue="published without a report",
     ),
 ]  # fmt: skip
 
 WEEKS = [
     series(
+        "val/trend",
+        "Share of turns that are or would be halted, by week, with its interval",
+        "The line is the week's share; the dotted lines bound what it may be given how few turns there are.",
+        [
+            duck(
+                """
+SELECT week_start AS time, estimate, low, high FROM report_trend
+WHERE $__timeFilter(week_start) ORDER BY week_start""",
+                over_time=True,
+            )
+        ],
+        unit="percentunit",
+        overrides=BAND,
+        noValue="published without a report",
+    ),
+    series(
         "val/estimates",
-        "The estimate of each question, by weekly look, with its interval",
-        "The line is the estimate, the thin lines are its lower and upper bound at that look. A bound that moves "
-        "across the tolerance changes the verdict.",
+        "Share of wrong halts, by weekly look, with its interval",
+        "What each weekly look (`turncap report --week`) estimated, question by question, between its bounds. A bound "
+        "that moves across the accepted share changes the verdict. Each look is written once.",
         [
             duck(
                 """
@@ -81,14 +122,7 @@ WHERE $__timeFilter(week_start) ORDER BY week_start""",
             )
         ],
         unit="percentunit",
-        width=12,
-        height=9,
-        overrides=[
-            columns(
-                "(low|high) .*",
-                **{"custom.lineWidth": 1, "custom.lineStyle": {"fill": "dot", "dash": [2, 6]}},
-            )
-        ],
+        overrides=BAND,
         noValue="no weekly look yet",
     ),
     series(
@@ -104,8 +138,6 @@ FROM weekly_halts WHERE $__timeFilter(week) ORDER BY week""",
                 over_time=True,
             )
         ],
-        width=12,
-        height=9,
         stacked=True,
         decimals=0,
         overrides=colours({"stuck": "green", "not stuck": "red", "unread": "text"}),
@@ -155,6 +187,23 @@ ORDER BY started DESC NULLS LAST, turn_id LIMIT 20"""),
     ),
 ]
 
+SIGNALS = [
+    table(
+        "val/signals",
+        "What other signals and thresholds would have done to the same turns",
+        "Replayed by the guard's own code, the last limit held. Beside each zero stands of how many turns; a signal is "
+        "recommended only where every kind of turn that it is known to hurt has been seen (`not seen` lists the others). "
+        "`saved`: calls in stuck turns after the halt. `cut`: the same in all other turns.",
+        duck("""
+SELECT signal, k AS "stuck at", soft_cap AS "soft cap", stuck_caught AS "stuck caught", stuck_turns AS "of stuck",
+    others_halted AS "others halted", other_turns AS "of others", calls_saved AS "calls saved", calls_cut AS "calls cut",
+    badge, unseen AS "not seen"
+FROM report_signals ORDER BY stuck_caught - others_halted DESC, calls_saved DESC, signal, k, soft_cap"""),
+        height=11,
+        noValue="published without a report",
+    )
+]
+
 NEAREST = [
     table(
         "val/nearest",
@@ -180,6 +229,7 @@ VALIDATION = Dashboard(
         Row(key="verdicts", title="What do the data say now?", panels=VERDICTS),
         Row(key="weeks", title="How did it change from week to week?", panels=WEEKS),
         Row(key="pattern", title="What were the repeating turns doing?", panels=PATTERN),
+        Row(key="signals", title="Would another signal do better?", panels=SIGNALS),
         Row(key="nearest", title="What will the caps meet next?", panels=NEAREST),
     ],
     period="now-12w",
