@@ -11,9 +11,11 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import Any
 
 import msgspec
+import orjson
 
 from analytics.dialects.base import Record, Source
 from analytics.otlp import model, records
@@ -55,6 +57,12 @@ def _regular(export: model.Export) -> bool:
 
 
 def _patient(piece: bytes) -> Iterator[Item]:
+    try:
+        line = orjson.loads(piece)  # which takes nothing that would have to be cleaned
+    except orjson.JSONDecodeError:
+        line = None
+    if isinstance(line, dict) and not _hints(line):
+        return iter((Record(source=Source.LINE, name="", body=line),))
     text = piece.decode("utf-8", "replace").strip("\ufeff\x00 \t\r\n")
     try:
         parsed = json.loads(text)
@@ -94,7 +102,7 @@ _HINTS = {
 
 def _hints(value: dict[Any, Any]) -> bool:
     """Whether a key belongs to OTLP: other lines are not worth renaming."""
-    return any(_camel(str(key)) in _HINTS for key in value)
+    return any(key in _HINTS or ("_" in key and _camel(key) in _HINTS) for key in map(str, value))
 
 
 # What writers that do not conform call the parts, and what the specification calls them.
@@ -134,6 +142,7 @@ def _renamed(value: Any, name: str = "") -> Any:
     return value
 
 
+@lru_cache(maxsize=4096)
 def _camel(key: str) -> str:
     head, *rest = key.split("_")
     return head + "".join(part[:1].upper() + part[1:] for part in rest) if head else key
