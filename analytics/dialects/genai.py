@@ -13,7 +13,16 @@ from typing import Any
 
 from analytics.dialects.base import Record, Seen, Source, SpanEvent, Value
 from analytics.dialects.facts import AGENT, STEP, WORKFLOW, seen, span_fields, trace_group
-from analytics.dialects.values import PLACEHOLDERS, argument_key, first, first_text, result_key, text
+from analytics.dialects.values import (
+    PLACEHOLDERS,
+    argument_key,
+    decoded,
+    first,
+    first_text,
+    result_key,
+    text,
+    tool_message,
+)
 
 # Scope's beginning -> product. What is not here is `genai`.
 PRODUCTS = {
@@ -25,6 +34,7 @@ PRODUCTS = {
     "copilot-chat": "copilot",
     "github.copilot": "copilot",
     "langsmith": "langsmith",
+    "logfire.": "logfire",
     "opentelemetry.instrumentation.langchain": "openllmetry",
     "traceloop": "openllmetry",
 }
@@ -59,6 +69,7 @@ SESSION = (
     "gcp.vertex.agent.session_id",
     "langsmith.metadata.thread_id",
     "traceloop.association.properties.session_id",
+    "traceloop.association.properties.thread_id",
 )
 TURN = ("turn.id", "gcp.vertex.agent.invocation_id")
 MODEL = ("gen_ai.request.model", "gen_ai.response.model", "model_name")
@@ -81,6 +92,8 @@ class GenAi:
             return () if isinstance(event, str) and event.startswith(_LOGS) else None
         if record.source is not Source.SPAN or not record.trace_id or not record.span_id:
             return None
+        if record.attributes.get("logfire.span_type") == "pending_span":
+            return ()  # announces a span that will be written when it ends
         if _is_tool(record):
             return _call(record)
         role = _role(record)
@@ -112,15 +125,17 @@ def _role(record: Record) -> str | None:
     """What a span that is no call is: None for what has nothing to do with agents."""
     values = record.attributes
     operation = values.get("gen_ai.operation.name")
-    if isinstance(operation, str):
-        return _RUNS.get(operation, STEP)
+    if isinstance(operation, str) and _RUNS.get(operation, STEP) != STEP:
+        return _RUNS[operation]
     for kind in ("traceloop.span.kind", "langsmith.span.kind"):
         if isinstance(values.get(kind), str):
             return _KINDS.get(values[kind], STEP)
+    if isinstance(operation, str):
+        return STEP
     known = product_of(record) != "genai"
     if known and record.name in _NAMES:
         return _NAMES[record.name]
-    if record.name.startswith("invoke_agent"):
+    if record.name.startswith("invoke_agent") or (known and record.name.startswith("Agent run: ")):
         return AGENT
     known = known or "mcp.method.name" in values
     return STEP if known or any(name.startswith("gen_ai.") for name in values) else None
@@ -148,7 +163,7 @@ def _node(record: Record, role: str) -> Seen:
         record,
         record.at,
         role=role,
-        agent=first_text(values, ("gen_ai.agent.name", "agent_name", "traceloop.entity.name"))
+        agent=first_text(values, ("gen_ai.agent.name", "agent_name", "traceloop.entity.name", "name"))
         if role == AGENT
         else None,
         model=first_text(values, MODEL),
@@ -161,6 +176,8 @@ def _node(record: Record, role: str) -> Seen:
 def _call(record: Record) -> Sequence[Seen]:
     values = record.attributes
     tool = first_text(values, TOOL) or _name_after_prefix(record.name)
+    if tool == "{name}":
+        tool = text(values.get("name"))  # Logfire's span names are templates
     if tool == _MERGED:
         return ()
     error = _failed(record)
@@ -201,6 +218,9 @@ def _arguments(record: Record) -> Value:
         return None if _hidden(values.get(ADK_RESULT), _HIDDEN) else {}
     if found == "None" and product_of(record) == "agent-framework":
         return {}  # its way of writing that there are no arguments
+    if isinstance(found, str) and found.startswith('{"input_str":'):
+        told = decoded(found)  # OpenLLMetry's LangChain instrumentation, among the run's own affairs
+        return told.get("inputs", told.get("input_str")) if isinstance(told, dict) else None
     return found
 
 
@@ -215,7 +235,7 @@ def _result(record: Record) -> Value:
         found = values[ADK_RESULT]
     if found is None and record.failed and (told := _event(record, "exception")) is not None:
         found = told.get("exception.message")
-    return found
+    return tool_message(found)
 
 
 def _hidden(value: Value, placeholders: frozenset[str]) -> bool:

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source, Value
+from analytics.dialects.base import Record, Seen, Source
 from analytics.dialects.facts import AGENT, STEP, WORKFLOW, seen, span_fields, trace_group
-from analytics.dialects.values import argument_key, decoded, first, first_text, result_key, text
+from analytics.dialects.values import argument_key, first, first_text, result_key, text, tool_message
 
 _KIND = "openinference.span.kind"
 _ROLES = {"AGENT": AGENT, "CHAIN": WORKFLOW}
@@ -76,17 +76,8 @@ def _call(record: Record, common: Mapping[str, Any]) -> Seen:
         record.at,
         tool=tool,
         key=argument_key(tool, first(values, ARGUMENTS)),
-        result=result_key(_content(result), error=error),
+        result=result_key(tool_message(result), error=error),
         error=error,
         call=first_text(values, CALL_ID),
         **common,
     )
-
-
-def _content(result: Value) -> Value:
-    """What a tool message says, without its ids."""
-    value = decoded(result) if isinstance(result, str) and result.startswith("{") else None
-    if isinstance(value, Mapping) and value.get("type") == "tool" and isinstance(value.get("data"), Mapping):
-        content = value["data"].get("content")
-        return content if isinstance(content, str) else str(content)
-    return result

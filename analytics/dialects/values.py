@@ -142,6 +142,19 @@ def result_key(result: Value, *, error: bool | None, volatile: re.Pattern[str] |
         return None
 
 
+def tool_message(result: Value) -> Value:
+    """What LangChain's tool message says, without its ids and its wrappings; any other result as it is."""
+    value = decoded(result) if isinstance(result, str) and result.startswith("{") else None
+    for _ in range(3):
+        if not isinstance(value, Mapping):
+            return result
+        if value.get("type") == "tool" and "content" in value:
+            content = value["content"]
+            return content if isinstance(content, str) else str(content)
+        value = next((value[inner] for inner in ("output", "data", "kwargs") if inner in value), None)
+    return result
+
+
 def _cut_inside(value: Any) -> bool:
     try:
         return _CUT.search(orjson.dumps(value).decode()) is not None

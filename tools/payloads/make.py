@@ -24,11 +24,18 @@ from tools.payloads.fake_model import Scripts, serve
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build" / "payloads"
 DATA = ROOT / "tests" / "data" / "dialects"
-LONGEST = 400  # characters of a text that is kept whole
+LONGEST = 1_000  # characters of a text that is kept whole
 
 _CONTENT = {
     "OTEL_SEMCONV_STABILITY_OPT_IN": "gen_ai_latest_experimental",
     "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "SPAN_ONLY",
+}
+_LANGSMITH = {
+    "LANGSMITH_TRACING": "true",
+    "LANGSMITH_OTEL_ENABLED": "true",
+    "LANGSMITH_OTEL_ONLY": "true",
+    "LANGSMITH_API_KEY": "fake",
+    "LANGSMITH_ENDPOINT": "http://127.0.0.1:9",
 }
 # Payload -> (script in frameworks/, what is set in its environment)
 FRAMEWORKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
@@ -42,6 +49,9 @@ FRAMEWORKS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     "agent-framework": ("agent_framework", {}),
     "agent-framework-content": ("agent_framework", {"CONTENT": "1"}),
     "langgraph-openinference": ("langgraph_openinference", {}),
+    "langgraph-openllmetry": ("langgraph_openllmetry", {}),
+    "langgraph-langsmith": ("langgraph_langsmith", _LANGSMITH),
+    "openai-agents-logfire": ("openai_agents_logfire", {}),
     "openai-agents-openinference": ("openai_agents", {"WITH": "openinference"}),
     "openai-agents-genai": ("openai_agents", {"WITH": "genai"}),
     "openai-agents-genai-content": ("openai_agents", {"WITH": "genai", **_CONTENT}),

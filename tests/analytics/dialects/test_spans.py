@@ -243,11 +243,6 @@ COPILOT: dict[str, Any] = {
         ),
         pytest.param(span("x", span="a", scope="langsmith", **LANGSMITH), "langsmith", id="LangSmith"),
         pytest.param(
-            span("Function: x", span="a", scope="logfire.openai_agents", input={"q": 1}, output="found"),
-            "genai",
-            id="Logfire's instrumentation of the OpenAI Agents SDK",
-        ),
-        pytest.param(
             span("execute_tool x", span="a", scope="gcp.vertex.agent", **ADK),
             "google-adk",
             id="ADK, schema 1",
