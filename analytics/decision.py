@@ -16,6 +16,7 @@ from analytics.side_by_side import HURT_BY
 from analytics.totals import totals
 from analytics.validation.gates import Question, State
 from analytics.validation.needed import least_halts
+from analytics.validation.outcomes import places_of
 from analytics.validation.population import STUCK, Outcome, Turns
 from analytics.validation.rates import HaltRates, halt_rates
 from analytics.validation.settings import Grid, Price
@@ -117,7 +118,9 @@ def grid_policies(running: CapPolicy, grid: Grid) -> list[CapPolicy]:
 def over_grid(recorded: Replay, case: Case) -> tuple[tuple[Costed, ...], Recommendation]:
     """Every policy of the grid with what it would cost on the turns in scope, and the recommendation."""
     policies = grid_policies(case.population.policy, case.settings.grid)
-    among = pd.Index(recorded.turns.turn_id).isin(case.turns.frame["turn_id"])
+    among = np.zeros(len(recorded.turns), dtype=bool)
+    places = places_of(recorded, case.turns)
+    among[places[places >= 0]] = True
     counts = totals(recorded, policies, among=among)
     return tuple(costed_policies(case, policies, counts)), decide(case, policies, counts)
 

@@ -163,8 +163,10 @@ def _answers(effect: Effect, best: Costed | None, decided: Recommendation | None
             f"{_n(best.calls_saved, 'call')} and cut {best.calls_cut:,}, halting {best.stuck:,} stuck and "
             f"{best.others:,} other turns."
         )
-        if decided is not None:
-            other += f" Recommended: {decided.answer} ({decided.reason})."
+        if decided is not None and decided.policy is None:
+            other += f" It is not recommended: {decided.answer}, as {decided.reason}."
+        elif decided is not None:
+            other += f" It is recommended: {decided.reason}."
     return saved, cost, other
 
 
@@ -186,13 +188,13 @@ def _wait(verdict: Verdict) -> str:
     needed, name = verdict.needed, verdict.question.replace("_", " ")
     if needed == Needed():
         return f"{name}: decided."
-    parts = []
+    parts, which = [], "long" if verdict.question == "multiplier" else "halted"
     if needed.turns is not None:
         parts.append(f"{'at least ' if needed.at_least else ''}{_n(needed.turns, 'further turn')}")
     if needed.labels:
-        parts.append(_n(needed.labels, "further label"))
+        parts.append(f"{_n(needed.labels, 'further label')} of {which} turns")
     if needed.clusters:
-        parts.append(f"{needed.clusters:,} more {verdict.scope['cluster'] or 'user'}s")
+        parts.append(f"{needed.clusters:,} more {verdict.scope['cluster'] or 'user'}s among them")
     text = f"{name}: {', '.join(parts) or 'not known'}"
     if needed.weeks_shadow is not None:
         text += (
@@ -314,7 +316,7 @@ def _to_label(case: Case) -> tuple[ToLabel, ...]:
     """Unread turns, those first whose label moves a rate most against its tolerance.
 
     A label of one of n turns moves their rate by 1/n. Halts of the running rule count in full, those of a
-    neighbouring K or S by half, as they decide only whether to move there.
+    stricter K or S by half for each step of the grid, as they decide only whether to move there.
     """
     turns, policy, settings = case.turns, case.population.policy, case.settings
     unread = turns.truth == UNREAD
@@ -327,12 +329,12 @@ def _to_label(case: Case) -> tuple[ToLabel, ...]:
 
     wrong = settings.tolerance.wrong_halts
     count(case.replay.under(policy).halts, 1 / wrong, "the rule halts it: decides K and S")
-    for k in _beside(settings.grid.stuck_at, policy.stuck_at or 1):
+    for k, steps in _steps(settings.grid.stuck_at, policy.stuck_at or 1):
         other = _with(policy, k, policy.soft_cap or 0)
-        count(case.replay.under(other).halts, 0.5 / wrong, f"K = {k} would halt it")
-    for s in _beside(settings.grid.soft_cap, policy.soft_cap or 0):
+        count(case.replay.under(other).halts, 0.5**steps / wrong, f"K = {k} would halt it")
+    for s, steps in _steps(settings.grid.soft_cap, policy.soft_cap or 0):
         other = _with(policy, policy.stuck_at or 1, s)
-        count(case.replay.under(other).halts, 0.5 / wrong, f"S = {s} would halt it")
+        count(case.replay.under(other).halts, 0.5**steps / wrong, f"S = {s} would halt it")
     free = ~turns.flags("length_limited")
     base = policy.soft_cap or max(1, (policy.backstop or 10) // 10)
     for m in settings.grid.multiplier:
@@ -346,10 +348,10 @@ def _to_label(case: Case) -> tuple[ToLabel, ...]:
     return tuple(ToLabel(turn_id=str(ids[i]), why=str(why[i]), moves=round(float(moves[i]), 3)) for i in top)
 
 
-def _beside(grid: tuple[int, ...], running: int) -> list[int]:
-    """The values of the grid next to the running one, below and above."""
-    below, above = [v for v in grid if v < running], [v for v in grid if v > running]
-    return [*below[-1:], *above[:1]]
+def _steps(grid: tuple[int, ...], running: int) -> list[tuple[int, int]]:
+    """The values of the grid that are stricter than the running one, each with its distance in steps."""
+    below = [value for value in grid if value < running]
+    return [(value, steps) for steps, value in enumerate(reversed(below), start=1)]
 
 
 def _with(policy: CapPolicy, stuck_at: int, soft_cap: int) -> CapPolicy:

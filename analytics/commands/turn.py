@@ -25,7 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Print the turn's strip, repeats and halts."""
-    from analytics.report.document import plain as plain
+    from analytics.report.document import plain
     from analytics.report.render import write_page
     from analytics.report.terminal import show_turn
     from analytics.report.turn import build_turn, find_turn

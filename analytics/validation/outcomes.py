@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 
 import numpy as np
+import numpy.typing as npt
 import pandas as pd
 
 from analytics.replay import Replay as Recorded
@@ -14,12 +15,18 @@ from guard.policy import CapPolicy, PolicyKind
 KEPT = 24  # outcomes kept in memory: about 12 MB each for a million turns
 
 
+def places_of(recorded: Recorded, turns: Turns) -> npt.NDArray[np.intp]:
+    """The place of each turn among the recorded ones, -1 where it is not among them."""
+    ids = pd.Index(turns.frame["turn_id"].to_numpy(object), dtype=object)
+    return pd.Index(recorded.turns.turn_id, dtype=object).get_indexer(ids)
+
+
 class Outcomes:
     """Any policy over the turns of one population, in their order."""
 
     def __init__(self, recorded: Recorded, turns: Turns) -> None:
         self._recorded = recorded
-        self._at = pd.Index(recorded.turns.turn_id).get_indexer(pd.Index(turns.frame["turn_id"]))
+        self._at = places_of(recorded, turns)
         self._kept: OrderedDict[str, Outcome] = OrderedDict()
 
     def under(self, policy: CapPolicy) -> Outcome:

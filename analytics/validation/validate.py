@@ -165,9 +165,9 @@ def _scope(population: Population, mode: str) -> Mapping[str, object]:
     return {
         "policy": population.policy.text,
         "mode": mode or None,
-        "guard_versions": sorted(set(frame["guard_version"]) - {""}),
-        "agents": sorted(set(frame["agent"]) - {""}),
-        "models": sorted(set(frame["model"]) - {""}),
+        "guard_versions": sorted(set(frame["guard_version"].unique()) - {""}),
+        "agents": sorted(set(frame["agent"].unique()) - {""}),
+        "models": sorted(set(frame["model"].unique()) - {""}),
         "from": _day(int(started.min())) if len(started) else None,
         "to": _day(int(started.max())) if len(started) else None,
         "turns": len(frame),

@@ -333,7 +333,7 @@ def _blocked(case: Case, question: Question, shares: Sequence[Share]) -> list[st
         f"only {share.clusters:,} {case.turns.cluster_kind}s among the turns of {share.name}; "
         f"fewer than {least} stop every word"
         for share in shares
-        if share.clusters < least
+        if 0 < share.clusters < least
     ]
     return reasons
 
@@ -348,6 +348,12 @@ def _length_reason(turns: Turns, share: Share, tolerance: float, policy: CapPoli
 
 
 def _halts_reason(rates: HaltRates, tolerance: tuple[float, float], least: int) -> str:
+    if not rates.halts:
+        return (
+            f"no turn was halted as stuck, so nothing is known of wrong halts; {least:,} explored or read "
+            f"ones are needed; FHR lies between {rates.fhr.low:.2%} and {rates.fhr.high:.2%} against "
+            f"{tolerance[1]:.1%}"
+        )
     parts = [f"{rates.halts:,} halts, {rates.observed:,} of them explored or read ({least:,} needed)"]
     if rates.unread:
         parts.append(f"{rates.unread:,} halted turns are unread, so the rates are bounds")
