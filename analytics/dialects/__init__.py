@@ -15,6 +15,7 @@ from analytics.dialects.gemini import GEMINI, QWEN
 from analytics.dialects.genai import GenAi
 from analytics.dialects.openinference import OpenInference
 from analytics.dialects.qwen_transcript import QwenTranscript
+from analytics.dialects.sdk_lines import SdkLines
 
 # In the order in which a record is offered to them: the narrower name first.
 DIALECTS: tuple[Dialect, ...] = (
@@ -27,4 +28,5 @@ DIALECTS: tuple[Dialect, ...] = (
     ClaudeTranscript(),
     CodexRollout(),
     QwenTranscript(),
+    SdkLines(),
 )

@@ -8,6 +8,7 @@ Arguments and results are there only where somebody switched content capture on.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -22,6 +23,7 @@ from analytics.dialects.values import (
     result_key,
     text,
     tool_message,
+    whole,
 )
 
 # Scope's beginning -> product. What is not here is `genai`.
@@ -38,6 +40,8 @@ PRODUCTS = {
     "opentelemetry.instrumentation.langchain": "openllmetry",
     "traceloop": "openllmetry",
 }
+# What a product adds to a result that differs from one call to the next.
+VOLATILE = {"copilot": re.compile(r"<shellId: \d+ ")}
 _RUNS = {  # gen_ai.operation.name -> role
     "invoke_agent": AGENT,
     "invoke_workflow": WORKFLOW,
@@ -190,7 +194,7 @@ def _call(record: Record) -> Sequence[Seen]:
             record.at,
             tool=tool,
             key=argument_key(tool, _arguments(record)),
-            result=result_key(_result(record), error=error),
+            result=result_key(_result(record), error=error, volatile=VOLATILE.get(product_of(record))),
             error=error,
             call=first_text(values, CALL_ID),
             carrier=True if "mcp.method.name" in values else None,
@@ -254,5 +258,7 @@ def _failed(record: Record) -> bool | None:
     """Failed by status, error type or the product's own word; a span that ended without any did not."""
     values = record.attributes
     if record.failed or text(values.get("error.type")) or values.get("gen_ai.tool.status") == "error":
+        return True
+    if whole(values.get("process.exit.code")):
         return True
     return False if record.at is not None else None

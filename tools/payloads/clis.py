@@ -98,6 +98,24 @@ trace_exporter = {{ otlp-http = {{ endpoint = "{stage.receiver}/v1/traces", prot
     return sorted(stage.home.glob(".codex/sessions/**/*.jsonl"))
 
 
+def copilot_cli(stage: Stage) -> list[Path]:
+    """Copilot CLI with content captured, over the wire and once more by its file exporter."""
+    environment = {
+        "COPILOT_OFFLINE": "true",
+        "COPILOT_PROVIDER_BASE_URL": f"{stage.model}/v1",
+        "COPILOT_PROVIDER_API_KEY": "fake",
+        "COPILOT_MODEL": "fake-model",
+        "OTEL_INSTRUMENTATION_GENAI_CAPTURE_MESSAGE_CONTENT": "true",
+    }
+    wire = {"OTEL_EXPORTER_OTLP_ENDPOINT": stage.receiver}
+    stage.run(["--allow-all-tools", "-p", "please run first"], **environment, **wire)
+    stage.run(["--allow-all-tools", "--continue", "-p", "please run second"], **environment, **wire)
+    path = stage.home / "lines.jsonl"
+    file = {"COPILOT_OTEL_EXPORTER_TYPE": "file", "COPILOT_OTEL_FILE_EXPORTER_PATH": str(path)}
+    stage.run(["--allow-all-tools", "-p", "please run first"], **environment, **file)
+    return [path]
+
+
 def gemini_cli(stage: Stage) -> list[Path]:
     """Gemini CLI, with prompts logged, and so arguments."""
     telemetry = {
@@ -137,7 +155,8 @@ def qwen_code(stage: Stage) -> list[Path]:
 
 def _shell_script(shell: str, argument: str, then: Mapping[str, Sequence[Any]]) -> Scripts:
     """The same command twice, another one beside the second; then what the second prompt is to do."""
-    again, other = (shell, {argument: "echo one"}), (shell, {argument: "ls"})
+    about = {"description": "a command"} if argument == "command" else {}
+    again, other = (shell, {argument: "echo one", **about}), (shell, {argument: "ls", **about})
     return {"first": [[again], [again, other], "done"], **then}
 
 
@@ -193,6 +212,14 @@ PROGRAMS = {
                     "done",
                 ]
             },
+        ),
+    ),
+    "copilot-cli": Program(
+        package="@github/copilot@1.0.102",
+        command="copilot",
+        run=copilot_cli,
+        scripts=_shell_script(
+            "bash", "command", {"second": [[("view", {"path": "/nowhere/missing.txt"})], "done"]}
         ),
     ),
     "gemini-cli": Program(

@@ -137,7 +137,10 @@ def _program(name: str, work: Path) -> None:
         _keep(name, work / "otel" / f"{signal}.jsonl", signal, work)
     for path in files:
         kind = "agent" if "subagents" in path.parts else "session"
-        _keep(name, path, path.name if name == "codex" else kind, work)
+        if name == "copilot-cli":
+            _keep("copilot-cli-file", path, "lines", work)  # of a session that is in no other payload
+        else:
+            _keep(name, path, path.name if name == "codex" else kind, work)
 
 
 def _keep(name: str, path: Path, kind: str, work: Path) -> None:
@@ -145,7 +148,9 @@ def _keep(name: str, path: Path, kind: str, work: Path) -> None:
     lines = []
     for line in path.read_text().splitlines():
         value = _cut(json.loads(line.replace(str(work), "/home/user")))
-        if not isinstance(value, dict) or ("resourceSpans" in value and not _spans(value)):
+        if not isinstance(value, dict) or value.get("type") == "metric":
+            continue
+        if "resourceSpans" in value and not _spans(value):
             continue
         lines.append(json.dumps(value, separators=(",", ":"), ensure_ascii=False))
     if lines:
