@@ -59,6 +59,20 @@ FRAMEWORKS = (
         oldest=("langchain==1.3.0",),
         columns={"TestCreateAgent": "LangChain create_agent", "TestGraph": "LangGraph ToolNode"},
     ),
+    Framework(
+        module="openai_agents",
+        extra="openai-agents",
+        package="openai-agents",
+        oldest=("openai-agents==0.24.0",),
+        columns={"TestRunner": "OpenAI Agents run", "TestStreamed": "OpenAI Agents run_streamed"},
+    ),
+    Framework(
+        module="pydantic_ai",
+        extra="pydantic-ai",
+        package="pydantic-ai-slim",
+        oldest=("pydantic-ai-slim==2.20.0",),
+        columns={"TestPydanticAI": "Pydantic AI"},
+    ),
 )
 
 
@@ -93,7 +107,10 @@ def main(words: list[str]) -> int:
 def _framework(framework: Framework, table: Table, fresh: bool) -> bool:
     """Both environments of a framework; whether anything failed."""
     failed = False
+    version = ""
     for which, pins in (("newest", ()), ("oldest", framework.oldest)):
+        if f"{framework.package}=={version}" in pins:
+            continue
         with _environment(framework, pins, fresh) as python:
             version = _version(python, framework.package)
             print(f"--- {framework.package} {version} ({which})", flush=True)
