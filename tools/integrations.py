@@ -183,7 +183,13 @@ class Table:
             column = columns.get(case.get("classname", "").rpartition(".")[2])
             if column is not None:
                 passed = all(case.find(sign) is None for sign in ("failure", "error", "skipped"))
-                words = case.get("name", "").partition("[")[0].removeprefix("test_").replace("_", " ")
+                words = (
+                    case.get("name", "")
+                    .partition("[")[0]
+                    .removeprefix("test_")
+                    .replace("_s_", "'s_")
+                    .replace("_", " ")
+                )
                 self.cases[words][column].append(passed)
 
     def show(self) -> None:
