@@ -145,6 +145,8 @@ def _answers(effect: Effect, best: Costed | None, decided: Recommendation | None
     """What the rule saved, what it cost, what the best alternative would have done; then a hard cap."""
     e, would = effect, "" if effect.enforced else "would have "
     saved = f"The rule {would}saved {_n(e.calls_saved, 'call')} and cut {e.calls_cut:,}."
+    if e.enforced:  # what a halted turn would still have asked for was never seen
+        saved = f"The rule saved at least {_n(e.calls_saved, 'call')} and cut at least {e.calls_cut:,}."
     if e.all_stuck:
         saved += f" It {would}met {e.stuck:,} of {_n(e.all_stuck, 'stuck turn')}"
         saved += f": {e.stuck_before:,} had ended by call {e.soft_cap:,}." if e.stuck_before else "."

@@ -81,7 +81,7 @@ def clopper_pearson(events: float, n: float, *, tail: float) -> Interval:
     if n <= 0:
         return Interval(low=0.0, high=1.0, tail=tail)
     low = float(scipy_stats.beta.ppf(tail, events, n - events + 1)) if events > 0 else 0.0
-    high = float(scipy_stats.beta.ppf(1 - tail, events + 1, n - events)) if events < n else 1.0
+    high = float(scipy_stats.beta.isf(tail, events + 1, n - events)) if events < n else 1.0
     return Interval(low=low, high=high, tail=tail)
 
 

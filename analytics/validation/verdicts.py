@@ -65,14 +65,9 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """Another value of the threshold: whether its own bounds hold, and what it saves more (calls).
-
-    `saved_low` is the lower end of that by resampled users.
-    """
+    """A stricter value whose own bounds hold, and the lower end of what it saves more, in calls."""
 
     value: int
-    within: bool
-    saved: int
     saved_low: float
 
 
@@ -115,12 +110,13 @@ def _multiplier(case: Case) -> Verdict:
     soft_cap, backstop = policy.soft_cap or 0, policy.backstop or 0
     base = soft_cap or max(1, backstop // 10)
     running = round(backstop / base)
+    # A backstop that is no multiple of the soft cap goes by the nearest one and is judged as it is.
+    limits = {**{m: m * base for m in settings.grid.multiplier}, running: backstop}
     turns = case.turns.where(~case.turns.flags("length_limited"))
-    shares = {
-        m: length_share(turns, m * base, tail=case.look.level, missing=case.lost)
-        for m in sorted({*settings.grid.multiplier, running})
-    }
-    once = {m: length_share(turns, m * base, tail=stats.ONE_LOOK, missing=case.lost) for m in shares}
+    shares, once = (
+        {m: length_share(turns, limits[m], tail=tail, missing=case.lost) for m in sorted(limits)}
+        for tail in (case.look.level, stats.ONE_LOOK)
+    )
     tolerance = settings.tolerance.backstop
 
     def candidates(of: Mapping[int, Share]) -> list[Candidate]:
@@ -128,7 +124,7 @@ def _multiplier(case: Case) -> Verdict:
             case,
             [m for m in sorted(of, reverse=True) if m < running],
             lambda m: of[m].high <= tolerance,
-            lambda m: _policy(policy, backstop=m * base),
+            lambda m: _policy(policy, backstop=limits[m]),
         )
 
     share, tried = shares[running], candidates(shares)
@@ -186,12 +182,13 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
         for level in {case.look.level, stats.ONE_LOOK}
     }
 
-    def word_at(level: float) -> tuple[Word, int | None]:
+    def word_at(level: float, clusters: int) -> tuple[Word, int | None]:
         own = rates[level]
 
         def within(value: int) -> bool:
             found = halt_rates(case.turns, case.replay.under(other(value)), tail=level, planned=case.planned)
-            return found.fdr.high <= tolerance[0] and found.fhr.high <= tolerance[1]
+            few = min(found.fdr.clusters, found.fhr.clusters) < clusters
+            return not few and found.fdr.high <= tolerance[0] and found.fhr.high <= tolerance[1]
 
         limits = list(zip((own.fdr, own.fhr), tolerance, strict=True))
         return _word(
@@ -203,8 +200,8 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
         )
 
     own = rates[case.look.level]
-    word, suggested = word_at(case.look.level)
-    lean, _ = word_at(stats.ONE_LOOK)
+    word, suggested = word_at(case.look.level, settings.evidence.least_clusters)
+    lean, _ = word_at(stats.ONE_LOOK, 0)
     least = least_halts(settings, case.look.level)
     used = _used(word, own, tolerance)
     reasons = _blocked(case, question, used)
@@ -247,13 +244,12 @@ def _word(
     """The word by the bounds alone: pairs of (bound, tolerance); and the stricter value that is enough."""
     if any(bound > limit for bound, limit in low):
         return Word.TOO_LOW, None
-    if any(bound > limit for bound, limit in high):
-        return Word.INSUFFICIENT, None
     least = case.settings.tolerance.saving * case.stuck_calls
-    saving = [one for one in tried if one.within and case.stuck_calls and one.saved_low >= least]
+    saving = [one.value for one in tried if case.stuck_calls and one.saved_low >= least]
     if saving:
-        return Word.TOO_HIGH, saving[0].value
-    return (Word.VALIDATED if caught else Word.INSUFFICIENT), None
+        return Word.TOO_HIGH, saving[0]
+    within = all(bound <= limit for bound, limit in high)
+    return (Word.VALIDATED if within and caught else Word.INSUFFICIENT), None
 
 
 def _stricter(
@@ -271,9 +267,7 @@ def _stricter(
             clusters=len(np.unique(case.turns.cluster)),
             tail=stats.ONE_LOOK,
         )
-        found.append(
-            Candidate(value=value, within=True, saved=int(more.sum()), saved_low=difference.low)
-        )  # fmt: skip
+        found.append(Candidate(value=value, saved_low=difference.low))
     return found
 
 
@@ -315,8 +309,10 @@ def _policy(
 
 
 def _used(word: Word, rates: HaltRates, tolerance: tuple[float, float]) -> tuple[Share, ...]:
-    """The shares that carry a word: for `too low` the one that is over."""
+    """The running value's shares that carry a word: those that are over for `too low`, none for `too high`."""
     shares = (rates.fdr, rates.fhr)
+    if word is Word.TOO_HIGH:
+        return ()
     if word is not Word.TOO_LOW:
         return shares
     return tuple(share for share, limit in zip(shares, tolerance, strict=True) if share.low > limit)
@@ -355,7 +351,7 @@ def _halts_reason(rates: HaltRates, tolerance: tuple[float, float], least: int) 
             f"{tolerance[1]:.1%}"
         )
     parts = [f"{rates.halts:,} halts, {rates.observed:,} of them explored or read ({least:,} needed)"]
-    if rates.unread:
+    if rates.fdr.least != rates.fdr.most:
         parts.append(f"{rates.unread:,} halted turns are unread, so the rates are bounds")
     if not rates.stuck:
         parts.append("no stuck turn is known to be caught")

@@ -60,6 +60,11 @@ def short_stuck() -> Rows:
     return short(700) + many(40, repeating(110), "stuck", 0)
 
 
+def ended_before() -> Rows:
+    """Stuck turns that all end before the soft cap: nothing is halted, and a lower S would have met them."""
+    return short(700) + many(40, repeating(90), "stuck", 0)
+
+
 M, K, S = Question.MULTIPLIER, Question.STUCK_THRESHOLD, Question.SOFT_CAP
 
 
@@ -76,6 +81,7 @@ M, K, S = Question.MULTIPLIER, Question.STUCK_THRESHOLD, Question.SOFT_CAP
         pytest.param(K, Word.INSUFFICIENT, None, lambda: short(700), id="K: nothing was halted"),
         pytest.param(S, Word.TOO_LOW, None, wrong_halts, id="S: most halts are wrong"),
         pytest.param(S, Word.TOO_HIGH, 75, short_stuck, id="S: 75 would have halted the same turns sooner"),
+        pytest.param(S, Word.TOO_HIGH, 75, ended_before, id="S: 75 would have met what ends before 100"),
         pytest.param(S, Word.VALIDATED, None, right_halts, id="S: a lower one halts turns that are fine"),
         pytest.param(S, Word.INSUFFICIENT, None, lambda: short(700), id="S: nothing was halted"),
     ],
@@ -145,3 +151,50 @@ def test_turns_of_a_step_limit_say_nothing_of_the_multiplier(tmp_path: Path) -> 
     found = validated(database(tmp_path / "t.duckdb", [*rows, *short(50, 0)]))
     assert verdict(found, M).first.n == 50
     assert verdict(found, K).shares[1].n == 3150
+
+
+def enforced(rows: Rows, tmp_path: Path, explored: int) -> Path:
+    """As an enforcing guard leaves it with a holdout of one half: of the halts so many ran on, and only
+    they are read; the others end at the refused call."""
+    cut = "SELECT turn_id FROM turns WHERE mode = 'enforce' AND halted_call IS NOT NULL"
+    return database(
+        tmp_path / "t.duckdb", rows,
+        "UPDATE turns SET mode = 'enforce', holdout_rate = 0.5",
+        "UPDATE turns SET explored = seq IN (SELECT seq FROM turns WHERE would_halt_call IS NOT NULL "
+        f"ORDER BY seq LIMIT {explored}) WHERE would_halt_call IS NOT NULL",
+        "UPDATE turns SET halted_call = would_halt_call, threshold = 'soft-stuck', outcome = 'halted', "
+        "calls = would_halt_call, total = would_halt_call, ran = would_halt_call - 1, refused = 1, "
+        "least_calls = would_halt_call WHERE would_halt_call IS NOT NULL AND NOT explored",
+        f"DELETE FROM calls WHERE turn_id IN ({cut}) AND n > 101",
+        f"DELETE FROM labels WHERE turn_id IN ({cut})",
+    )  # fmt: skip
+
+
+def test_explored_halts_validate_what_enforced_ones_hide(tmp_path: Path) -> None:
+    rows = short(1400) + many(80, repeating(110), "stuck", 0) + many(80, repeating(80), "rerun", 200)
+    found = validated(enforced(rows, tmp_path, explored=40))
+    assert verdict(found, K).word is Word.VALIDATED, verdict(found, K).reasons
+    fdr, fhr = verdict(found, K).shares
+    assert (fdr.n, fdr.least, fdr.most, fdr.basis) == (40, 0, 0, "halts that the holdout let run on")
+    assert (fhr.n, fhr.estimate) == (1560, 0)
+    # What the forty enforced halts hide might have become long.
+    assert (verdict(found, M).first.least, verdict(found, M).first.most) == (0, 40)
+
+
+def test_without_a_holdout_enforced_halts_that_nobody_read_are_bounds(tmp_path: Path) -> None:
+    rows = short(700) + many(80, repeating(110), "stuck", 0)
+    found = verdict(validated(enforced(rows, tmp_path, explored=0)), K)
+    assert found.word is Word.INSUFFICIENT
+    assert (found.first.least, found.first.most, found.first.n) == (0, 80, 80)
+
+
+def test_a_backstop_that_is_no_multiple_of_the_soft_cap_is_judged_as_it_is(tmp_path: Path) -> None:
+    """Ten turns of 1,030 calls pass 1,000 and not 1,040."""
+    rows = short(200) + many(10, diverse(1030), "rerun", 0)
+    policy = "soft_cap=100 stuck_at=6 backstop=1040"
+    path = database(
+        tmp_path / "t.duckdb", rows,
+        f"UPDATE policies SET backstop = 1040, text = 'adaptive signal=repeat {policy}'",
+    )  # fmt: skip
+    found = verdict(validated(path), M)
+    assert (found.running, found.first.least) == (10, 0)
