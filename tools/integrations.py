@@ -73,6 +73,13 @@ FRAMEWORKS = (
         oldest=("pydantic-ai-slim==2.20.0",),
         columns={"TestPydanticAI": "Pydantic AI"},
     ),
+    Framework(
+        module="strands",
+        extra="strands",
+        package="strands-agents",
+        oldest=("strands-agents==1.62.0",),
+        columns={"TestStrands": "Strands"},
+    ),
 )
 
 

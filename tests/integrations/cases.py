@@ -164,7 +164,7 @@ class Cases:
         broke = ModelBroke("no answer")
         harness, guard, _ = self.build({"main": [looks("main", 0), broke]})
         ran = harness.one(way, "main")
-        assert ran.error is broke
+        assert harness.unwrapped(ran.error) is broke
         assert [(ended.outcome, ended.settled) for ended in guard.ended] == [("errored", 1)]
 
     def test_a_child_agent_is_a_child_turn(self, way: str) -> None:

@@ -135,6 +135,10 @@ class Harness:
     async def arun(self, prompt: str) -> Ran:
         raise NotImplementedError
 
+    def unwrapped(self, error: BaseException | None) -> BaseException | None:
+        """The model's error in what the framework makes of it."""
+        return error
+
     def left_open(self) -> object:
         """What the integration still holds of runs that are over; falsy where it holds nothing."""
         return None
