@@ -98,13 +98,33 @@ def read_payload(
         body = _gunzip(body, limit)
     if is_json:
         line, payload = _parse_json(body)
-    else:
-        payload = _parse_protobuf(signal, body)
-        line = b""
-    tally = _count(signal, payload)
-    if tally.empty:
-        return b"", tally
-    return line or orjson.dumps(payload), tally
+        tally = _count(signal, payload)
+        return (b"" if tally.empty else line), tally
+    try:
+        request = signal.request.FromString(body)
+    except DecodeError as error:
+        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no {signal.request.__name__}: {error}") from error
+    tally = _count_message(signal, request)
+    return (b"" if tally.empty else to_line(request)), tally
+
+
+def to_line(message: Message, levels: int = 3) -> bytes:
+    """A request as one line of OTLP/JSON, written part by part: `levels` of repeated messages deep.
+
+    Resources, scopes and records are three, so that only one record at a time is held as a value.
+    """
+    if not levels:
+        return orjson.dumps(to_json(message))
+    pieces = []
+    for part, value in message.ListFields():
+        if part.message_type is None:
+            inner = orjson.dumps(value)  # a schema's URL
+        elif part.is_repeated:
+            inner = b"[" + b",".join([to_line(item, levels - 1) for item in value]) + b"]"
+        else:
+            inner = orjson.dumps(to_json(value))
+        pieces.append(b'"%s":%s' % (part.json_name.encode(), inner))
+    return b"{" + b",".join(pieces) + b"}"
 
 
 def _gunzip(body: bytes, limit: int) -> bytes:
@@ -127,13 +147,6 @@ def _gunzip(body: bytes, limit: int) -> bytes:
     return bytes(out)
 
 
-def _parse_protobuf(signal: Signal, body: bytes) -> dict[str, Any]:
-    try:
-        return to_json(signal.request.FromString(body))
-    except DecodeError as error:
-        raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no {signal.request.__name__}: {error}") from error
-
-
 def _parse_json(body: bytes) -> tuple[bytes, Any]:
     """(the body on one line, its value): it is written as it came, so that no number is rounded."""
     try:
@@ -146,6 +159,30 @@ def _parse_json(body: bytes) -> tuple[bytes, Any]:
         return line, orjson.loads(line)
     except (ValueError, RecursionError):
         raise Refused(HTTPStatus.BAD_REQUEST, f"the body is no JSON: {reason}") from None
+
+
+def _count_message(signal: Signal, request: Any) -> Tally:
+    tally = Tally()
+    if signal.stem == "logs":
+        for resource in request.resource_logs:
+            for scope in resource.scope_logs:
+                tally.events.update(
+                    record.event_name or _named(record.attributes) for record in scope.log_records
+                )
+    elif signal.stem == "traces":
+        tally.spans = sum(len(s.spans) for r in request.resource_spans for s in r.scope_spans)
+    else:
+        for resource in request.resource_metrics:
+            for scope in resource.scope_metrics:
+                for metric in scope.metrics:
+                    data = metric.WhichOneof("data")
+                    tally.points += len(getattr(metric, data).data_points) if data else 0
+    return tally
+
+
+def _named(attributes: Any) -> str:
+    """The attribute by which older writers name an event."""
+    return next((pair.value.string_value for pair in attributes if pair.key == "event.name"), "")
 
 
 def _count(signal: Signal, payload: Any) -> Tally:

@@ -26,7 +26,9 @@ from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportM
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
 
 from analytics.collect import MAX_CONNECTIONS, Collector
+from analytics.collect_payload import to_line
 from analytics.errors import InputError
+from guard.otlp_json import to_json
 
 PROTOBUF = "application/x-protobuf"
 JSON = "application/json"
@@ -421,3 +423,13 @@ def test_spans_and_points_are_counted() -> None:
             by_stem[stem], request.SerializeToString(), encoding="identity", is_json=False, limit=LIMIT
         )
         assert (tally.spans, tally.points) == (spans_, points)
+
+
+@pytest.mark.parametrize("levels", range(4))
+def test_a_line_written_part_by_part_is_the_same(levels: int) -> None:
+    request = logs("a", "b")
+    request.resource_logs[0].resource.attributes.add(key="service.name").value.string_value = "x"
+    request.resource_logs[0].schema_url = "u"
+    request.resource_logs[0].scope_logs[0].scope.name = "scope"
+    request.resource_logs.add()
+    assert json.loads(to_line(request, levels)) == to_json(request)
