@@ -68,6 +68,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
         "clusters": share.clusters,
         "tolerance": verdict.tolerances[0],
         "rates": [_rate(one, limit) for one, limit in zip(verdict.shares, verdict.tolerances, strict=True)],
+        "by_task": [_rate(one, None) for one in verdict.by_task],
         "look": plain(verdict.look),
         "needed": plain(verdict.needed),
         "suggested": verdict.suggested,
@@ -77,7 +78,7 @@ def _verdict(verdict: Verdict) -> dict[str, Any]:
     }
 
 
-def _rate(share: Share, tolerance: float) -> dict[str, Any]:
+def _rate(share: Share, tolerance: float | None) -> dict[str, Any]:
     return {
         "name": share.name,
         "events_least": share.least,

@@ -46,7 +46,9 @@ SELECT
     coalesce(t.explored, FALSE) AS explored,
     coalesce(t.holdout_rate, 0) AS holdout_rate,
     CASE WHEN l.stuck THEN 1 WHEN NOT l.stuck THEN 0 ELSE -1 END::TINYINT AS truth,
-    coalesce(l.kind, '') AS kind
+    coalesce(l.kind, '') AS kind,
+    -- The task's own outcome: 1 it succeeded, 0 it did not, -1 unknown.
+    CASE WHEN l.productive THEN 1 WHEN NOT l.productive THEN 0 ELSE -1 END::TINYINT AS success
 FROM turns AS t
 LEFT JOIN policies AS p USING (policy_hash)
 LEFT JOIN truth AS l USING (turn_id)

@@ -81,6 +81,11 @@ class Turns:
         return self.frame["truth"].to_numpy(dtype=np.int64)
 
     @property
+    def success(self) -> Counts:
+        """By the task's own outcome: 1 it succeeded, 0 it did not, -1 unknown."""
+        return self.frame["success"].to_numpy(dtype=np.int64)
+
+    @property
     def cluster(self) -> Counts:
         """A number a user (installation, else session, else turn)."""
         return self.frame["cluster"].to_numpy(dtype=np.int64)

@@ -140,6 +140,28 @@ def halt_rates(
     )  # fmt: skip
 
 
+def task_rates(turns: Turns, outcome: Outcome, *, tail: float) -> tuple[Share, Share]:
+    """The second reading of stuck halts, by the task's own outcome, never mixed with the labels of stuck.
+
+    The share of halts that hit a turn whose task succeeded (an unknown outcome is a bound), and the share of
+    the turns whose task is known to have succeeded that are halted. A task may succeed in spite of a stuck
+    stretch, and fail without one.
+    """
+    halted, success = outcome.halts & ~outcome.backstop, turns.success
+    succeeded, cluster = success == 1, turns.cluster
+    return (
+        share_of(
+            "halts of turns whose task succeeded", least=halted & succeeded, most=halted & (success != 0),
+            n_least=halted, n_most=halted, read=success != -1, cluster=cluster, tail=tail, basis="all halts",
+        ),
+        share_of(
+            "halted of turns whose task succeeded", least=halted & succeeded, most=halted & succeeded,
+            n_least=succeeded, n_most=succeeded, read=None, cluster=cluster, tail=tail,
+            basis="turns whose task is known to have succeeded",
+        ),
+    )  # fmt: skip
+
+
 def length_share(turns: Turns, limit: int, *, tail: float, missing: int = 0) -> Share:
     """P(N > limit, not stuck) over all turns: N is what a turn would ask for without a guard.
 

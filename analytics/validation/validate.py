@@ -27,7 +27,7 @@ FEW_AGENTS = 5  # under so many, intervals by agent stand beside the pooled one
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByAgent:
-    """The rates of one agent alone."""
+    """The rates of one agent, or model, alone."""
 
     agent: str
     turns: int
@@ -182,11 +182,13 @@ def _day(nanoseconds: int) -> str:
 
 
 def _by_agent(case: Case) -> tuple[ByAgent, ...]:
-    """Rates of each agent, where there are at least two and fewer than five."""
-    agents = case.turns.frame["agent"]
-    names = sorted(agents.unique())
-    if not 1 < len(names) < FEW_AGENTS:
+    """Rates of each agent (of each model where there is one agent), at least two of them and few."""
+    frame = case.turns.frame
+    few = [name for name in ("agent", "model") if 1 < frame[name].nunique() < FEW_AGENTS]
+    if not few:
         return ()
+    agents = frame[few[0]]
+    names = sorted(agents.unique())
     policy, rows = case.population.policy, []
     outcome = case.replay.under(policy)
     for name in names:

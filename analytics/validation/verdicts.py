@@ -12,7 +12,7 @@ from analytics import stats
 from analytics.validation.gates import Gate, Question, State
 from analytics.validation.needed import Needed, least_halts, needed_halts, needed_length
 from analytics.validation.population import STUCK, Outcome, Population, Replay, Turns
-from analytics.validation.rates import HaltRates, Planned, Share, halt_rates, length_share
+from analytics.validation.rates import HaltRates, Planned, Share, halt_rates, length_share, task_rates
 from analytics.validation.settings import Settings
 from guard.policy import CapPolicy
 
@@ -41,7 +41,8 @@ class Verdict:
 
     `lean` is what single-look bounds alone say, without gates, number of users and of halts: no verdict.
     `suggested` is the nearest value of the grid whose own bounds hold, where one does. `alike` lists
-    multipliers that share one estimate. `reasons` are sentences.
+    multipliers that share one estimate. `by_task` is the second reading, by the task's own outcome. `reasons`
+    are sentences.
     """
 
     question: Question
@@ -56,6 +57,7 @@ class Verdict:
     scope: Mapping[str, object]
     suggested: int | None = None
     alike: tuple[int, ...] = ()
+    by_task: tuple[Share, ...] = ()
 
     @property
     def first(self) -> Share:
@@ -234,6 +236,7 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
         reasons=tuple(reasons),
         scope=case.scope,
         suggested=suggested if word in (Word.TOO_HIGH, Word.TOO_LOW) else None,
+        by_task=task_rates(case.turns, outcome, tail=case.look.level),
     )
 
 
@@ -309,7 +312,7 @@ def _policy(
 
 
 def _used(word: Word, rates: HaltRates, tolerance: tuple[float, float]) -> tuple[Share, ...]:
-    """The running value's shares that carry a word: those that are over for `too low`, none for `too high`."""
+    """The running value's shares that carry a word: those over it for `too low`, none for `too high`."""
     shares = (rates.fdr, rates.fhr)
     if word is Word.TOO_HIGH:
         return ()

@@ -46,6 +46,7 @@ def test_ten_halts_are_too_few_and_lean_too_low(bundled: Judged, question: Quest
     assert (fhr.name, fhr.least, fhr.n) == ("FHR", 9, 4008)
     assert fdr.low > 0.2
     assert "10 halts" in " ".join(verdict.reasons)
+    assert [(one.least, one.most, one.n) for one in verdict.by_task[:1]] == [(5, 5, 10)]
     assert verdict.needed.labels == 10
     assert verdict.needed.turns == 4018
 

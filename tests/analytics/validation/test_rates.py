@@ -10,7 +10,7 @@ import pytest
 
 from analytics import stats
 from analytics.validation.population import NOT_STUCK, STUCK, UNREAD, Outcome, Turns
-from analytics.validation.rates import HaltRates, Planned, halt_rates, length_share
+from analytics.validation.rates import HaltRates, Planned, halt_rates, length_share, task_rates
 
 TAIL = 0.025
 
@@ -18,6 +18,7 @@ TAIL = 0.025
 def turns(
     truth: Sequence[int], *, calls: int | Sequence[int] = 200, cut_short: Sequence[int] = (),
     explored: Sequence[int] = (), resumes: dict[int, int] | None = None, cluster: Sequence[int] | None = None,
+    success: Sequence[int] | None = None,
 ) -> Turns:  # fmt: skip
     """Turns t0, t1 …, each of a user of its own unless `cluster` says otherwise."""
     n, links = len(truth), resumes or {}
@@ -30,6 +31,7 @@ def turns(
             "explored": np.isin(np.arange(n), list(explored)),
             "resumes": [f"t{links[i]}" if i in links else None for i in range(n)],
             "cluster": range(n) if cluster is None else cluster,
+            "success": [-1] * n if success is None else success,
         })
     )  # fmt: skip
 
@@ -157,3 +159,12 @@ def test_lost_turns_are_taken_as_the_worst_case() -> None:
     assert whole.high == pytest.approx(0.000599, abs=1e-6)
     assert lossy.high == pytest.approx(0.00338, abs=1e-5)
     assert (lossy.low, lossy.estimate) == (0, 0)
+
+
+def test_the_tasks_own_outcome_is_a_reading_of_its_own() -> None:
+    """Two halted tasks succeeded, one failed, of one it is not known; labels of stuck have no say."""
+    of = turns([STUCK] * 4 + [UNREAD] * 6, success=[1, 1, 0, -1, 1, 1, 1, 0, 0, -1])
+    halts, succeeded = task_rates(of, outcome(10, range(4)), tail=TAIL)
+    assert (halts.least, halts.most, halts.n) == (2, 3, 4)
+    assert halts.estimate == pytest.approx(2 / 3)
+    assert (succeeded.least, succeeded.most, succeeded.n) == (2, 2, 5)
