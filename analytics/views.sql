@@ -4,23 +4,26 @@
 -- At most one row: the report.json that was published with the snapshot.
 CREATE TABLE IF NOT EXISTS report (made_at BIGINT NOT NULL, json TEXT NOT NULL);
 
--- One row a question and share that its verdict rests on. `rank` orders the words: 2 validated, 1 insufficient
+-- One row a question and rate that its verdict rests on. `rank` orders the words: 2 validated, 1 insufficient
 -- evidence, 0 too low or too high.
 CREATE OR REPLACE VIEW report_verdicts AS
 WITH asked AS (
     SELECT unnest(CAST(json_extract(json, '$.verdicts') AS JSON[])) AS v, made_at FROM report
-), shared AS (
-    SELECT v, made_at, unnest(CAST(v -> 'shares' AS JSON[])) AS s, generate_subscripts(CAST(v -> 'shares' AS JSON[]), 1) AS nr
+), rated AS (  -- a verdict that rests on no rate yet keeps its row
+    SELECT v, made_at,
+        unnest(CASE WHEN json_array_length(v, '$.rates') > 0 THEN CAST(v -> 'rates' AS JSON[]) ELSE [NULL] END) AS r
     FROM asked
 )
 SELECT
-    v ->> 'question' AS question, CAST(v ->> 'running' AS BIGINT) AS running, v ->> 'word' AS verdict, v ->> 'lean' AS lean,
-    s ->> 'name' AS share, CAST(s ->> 'estimate' AS DOUBLE) AS estimate, CAST(s ->> 'low' AS DOUBLE) AS low,
-    CAST(s ->> 'high' AS DOUBLE) AS high, CAST(json_extract_string(v, '$.tolerances[' || (nr - 1) || ']') AS DOUBLE) AS tolerance,
-    CAST(s ->> 'n' AS DOUBLE) AS n, json_extract_string(v, '$.reasons[0]') AS reason,
-    CASE v ->> 'word' WHEN 'validated' THEN 2 WHEN 'insufficient evidence' THEN 1 ELSE 0 END AS rank,
+    v ->> 'question' AS question, CAST(v ->> 'running' AS BIGINT) AS running, v ->> 'verdict' AS verdict,
+    v ->> 'lean' AS lean, r ->> 'name' AS rate, CAST(r ->> 'estimate' AS DOUBLE) AS estimate,
+    CAST(r ->> 'low' AS DOUBLE) AS low, CAST(r ->> 'high' AS DOUBLE) AS high,
+    CAST(r ->> 'tolerance' AS DOUBLE) AS tolerance, CAST(r ->> 'n' AS DOUBLE) AS n,
+    json_extract_string(v, '$.reasons[0]') AS reason,
+    CASE v ->> 'verdict' WHEN 'validated' THEN 2 WHEN 'insufficient evidence' THEN 1 WHEN 'too low' THEN 0
+        WHEN 'too high' THEN 0 END AS rank,
     make_timestamp(made_at // 1000) AS made
-FROM shared;
+FROM rated;
 
 -- One row a signal, threshold and soft cap: what it would have done to these turns.
 CREATE OR REPLACE VIEW report_signals AS

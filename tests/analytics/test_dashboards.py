@@ -13,12 +13,12 @@ from analytics import dashboards
 from analytics.cli import main
 from analytics.dashboards import expand
 
-SHARES = [{"name": "FDR", "estimate": 0.9, "low": 0.5, "high": 1.0, "n": 10.0}]
+RATES = [{"name": "FDR", "estimate": 0.9, "low": 0.5, "high": 1.0, "n": 10.0, "tolerance": 0.2}]
 REPORT = {
     "verdicts": [
-        {"question": question, "running": 100, "word": word, "lean": "too low", "shares": SHARES,
-         "tolerances": [0.2], "reasons": ["because"]}
-        for question, word in (("soft_cap", "too low"), ("multiplier", "validated"))
+        {"question": question, "running": 100, "verdict": verdict, "lean": "too low", "rates": rates,
+         "reasons": ["because"]}
+        for question, verdict, rates in (("soft_cap", "too low", RATES), ("multiplier", "validated", []))
     ],
     "signals": [],
     "gates": [],
@@ -62,7 +62,7 @@ def test_json_answers_every_validation_panel(snapshot: Path, tmp_path: Path) -> 
     answers = {path.stem: json.loads(path.read_text()) for path in (tmp_path / "out").glob("*.json")}
     assert len(answers) == len(list(dashboards.panels("validation")))
     told = [(row["question"], row["verdict"], row["accepted up to"]) for row in answers["verdicts"]]
-    assert told == [("soft_cap", "too low", 0.2), ("multiplier", "validated", 0.2)]
+    assert told == [("soft_cap", "too low", 0.2), ("multiplier", "validated", None)]
     assert answers["to-read"][0]["turn"] == "t"
     assert answers["to-read"][0]["started"].startswith("2026-11-")
 

@@ -56,10 +56,15 @@ def test_the_report_is_what_the_views_tell(database: Path, tmp_path: Path) -> No
     target = tmp_path / "snapshot.duckdb"
     report = str(tmp_path / "report/report.json")
     assert main(["snapshot", "--db", str(database), "--out", str(target), "--report", report]) == 0
-    questions = "SELECT DISTINCT question FROM report_verdicts ORDER BY ALL"
-    assert _rows(target, questions) == [("multiplier",), ("soft_cap",), ("stuck_threshold",)]
-    assert _rows(target, "SELECT count(*) > 0 FROM report_signals") == [(True,)]
-    assert _rows(target, "SELECT count(*) > 0 FROM report_gates") == [(True,)]
+    questions = "SELECT DISTINCT question, rank, lean IS NULL FROM report_verdicts ORDER BY ALL"
+    assert _rows(target, questions) == [
+        ("multiplier", 1, False), ("soft_cap", 1, False), ("stuck_threshold", 1, False)
+    ]  # fmt: skip
+    unrated = "SELECT * FROM report_verdicts WHERE rate IS NULL OR low IS NULL OR tolerance IS NULL"
+    assert _rows(target, unrated) == []
+    for view in ("report_signals", "report_gates", "report_trend"):
+        first = _rows(target, f"SELECT * FROM {view}")[0]
+        assert None not in first, view
 
 
 @pytest.mark.parametrize(

@@ -35,11 +35,11 @@ VERDICTS = [
         "val/verdicts",
         "What the data say of each threshold",
         "`verdict` is what the data prove at this look; `lean` is what the point estimate alone would say, and is no "
-        "verdict. Each row is one share that the verdict rests on, between `low` and `high`, against what is accepted. "
+        "verdict. Each row is one rate that the verdict rests on, between `low` and `high`, against what is accepted. "
         "FDR: of the halts, the share that hit a turn that was not stuck. FHR: of the turns that were not stuck, the "
         "share that was halted.",
         duck("""
-SELECT question, running AS "running at", verdict, lean, share, estimate, low, high, tolerance AS "accepted up to", reason
+SELECT question, running AS "running at", verdict, lean, rate, estimate, low, high, tolerance AS "accepted up to", reason
 FROM report_verdicts"""),
         height=7,
         overrides=[

@@ -12,6 +12,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -21,6 +22,7 @@ from pathlib import Path
 BUILDER_FILE = Path(__file__).with_name("builder.yaml")
 BUILDER = "go.opentelemetry.io/collector/cmd/builder@v0.161.0"
 PROMETHEUS = "github.com/prometheus/prometheus@v0.316.0"  # releases 3.16.0
+PLUGIN_DUCKDB = "duckdb==1.5.4"  # in motherduck-duckdb-datasource 0.4.5
 GO_LEAST = (1, 25)
 
 
@@ -74,6 +76,17 @@ def ensure(minutes: float) -> Components:
     if found is None:
         raise MissingComponentError(f"the build ended without the programs in {folder}")
     return found
+
+
+def plugin_duckdb() -> Path:
+    """A folder with the DuckDB that Grafana's plugin embeds, to put first on a process' PYTHONPATH."""
+    folder = cache_folder() / PLUGIN_DUCKDB
+    if not (folder / "duckdb").is_dir():
+        target = ("--no-deps", "--target", str(folder), PLUGIN_DUCKDB)
+        done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", *target], capture_output=True)
+        if done.returncode:
+            raise MissingComponentError(f"{PLUGIN_DUCKDB} cannot be installed")
+    return folder
 
 
 def _build_prometheus(go: str, module: Path, folder: Path, deadline: float) -> None:
