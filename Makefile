@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: demo test lint test-all bench dashboards integration clean
+.PHONY: demo test lint test-all bench dashboards integration pictures clean
 
 demo: $(READY)  ## run the main job on the bundled turns and say where the report lies
 	$(VENV)/bin/turncap demo --out build/demo
@@ -29,6 +29,9 @@ dashboards: $(DEV)  ## write the generated files of dashboards/ anew
 
 integration: $(DEV)  ## a real Collector and Prometheus (built from Go modules once, then cached) and what runs on them
 	$(PY) -m tools.integration --build-minutes $(or $(BUILD_MINUTES),60)
+
+pictures: $(DEV)  ## draw the dashboards with real data: build/pictures/*.png
+	$(PY) -m tools.pictures
 
 $(VENV)/bin/python:
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "turncap needs Python 3.11 or newer: make PYTHON=python3.12")'

@@ -28,8 +28,8 @@ NAMES = ("chromium", "chromium-browser", "google-chrome")
 def main() -> int:
     """Make the pages, open them, and pass on what the check says."""
     FOLDER.mkdir(parents=True, exist_ok=True)
-    chromium = _chromium()
-    if chromium is None:
+    program = chromium()
+    if program is None:
         return _skip("there is no Chromium, and apt-get cannot install it")
     if shutil.which("npm") is None:
         return _skip("there is no npm to fetch playwright-core with")
@@ -40,11 +40,12 @@ def main() -> int:
     if fetched.returncode:
         return _skip("npm cannot fetch playwright-core")
     check = ROOT / "tests/browser/check.mjs"
-    command = ["node", str(check), chromium, str(FOLDER), str(FOLDER), *map(str, _pages())]
+    command = ["node", str(check), program, str(FOLDER), str(FOLDER), *map(str, _pages())]
     return subprocess.run(command, check=False).returncode
 
 
-def _chromium() -> str | None:
+def chromium() -> str | None:
+    """The browser, installed first where this is root on Debian; None where it cannot be had."""
     found = next((path for path in map(shutil.which, NAMES) if path), None)
     if found is None and shutil.which("apt-get") and os.geteuid() == 0:
         for words in (["update", "-q"], ["install", "-qy", "--no-install-recommends", "chromium"]):

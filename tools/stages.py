@@ -34,6 +34,7 @@ STAGES = (
     # a cold build of the Collector and Prometheus is cut at 12 minutes; the next run goes on from there
     Stage(name="integration", command=("make", "integration", "BUILD_MINUTES=12"), minutes=20),
     Stage(name="browser", command=(sys.executable, "-m", "tools.browser"), minutes=4),
+    Stage(name="pictures", command=("make", "pictures"), minutes=8),
     Stage(name="integrations", command=(sys.executable, "-m", "tools.integrations"), minutes=20),
 )
 

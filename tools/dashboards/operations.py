@@ -58,13 +58,14 @@ def against_limits(
     """Quantiles over time, with the limits in force as dashed lines."""
     chosen = select(c.POLICY_LIMIT, PROCESS, f'{label(names.METRIC_LIMIT)}=~"{"|".join(limits)}"')
     targets = [
-        prom(quantile(0.5, metric), "half of the turns below"),
-        prom(quantile(0.95, metric), "95 % below"),
-        prom(quantile(0.99, metric), "99 % below"),
+        # rounded up: a share of a call is the interpolation's, not anyone's
+        prom(f"ceil({quantile(0.5, metric)})", "half of the turns, at most"),
+        prom(f"ceil({quantile(0.95, metric)})", "95 of 100, at most"),
+        prom(f"ceil({quantile(0.99, metric)})", "99 of 100, at most"),
         prom(f"max by ({label(names.METRIC_LIMIT)}) ({chosen})", by(names.METRIC_LIMIT)),
     ]
     return series(
-        key, title, description, targets, width=16, height=11, log=True, overrides=limit_lines(limits)
+        key, title, description, targets, width=16, height=11, log=True, min=1, overrides=limit_lines(limits)
     )
 
 
@@ -166,7 +167,7 @@ HALTS = [
         "The ten with the most enforced halts in this period. Empty where nothing was halted.",
         [
             prom(
-                f"topk(10, {grown(select(c.HALTS, TURN, ENFORCED), RANGE, f'{label(names.AGENT_NAME)}, {label(names.REQUEST_MODEL)}')})",
+                f"topk(10, {grown(select(c.HALTS, TURN, ENFORCED), RANGE, f'{label(names.AGENT_NAME)}, {label(names.REQUEST_MODEL)}')}) > 0",
                 f"{by(names.AGENT_NAME)} on {by(names.REQUEST_MODEL)}",
                 "instant",
             )
@@ -230,7 +231,7 @@ COST = [
                 f"{grown(select(c.GUARD_TIME, TURN, suffix='_sum'), HOUR)} / {grown(select(c.CALLS, TURN), HOUR)}",
                 "a call, mean",
             ),
-            prom(quantile(0.95, c.GUARD_TIME), "a turn, 95 % below"),
+            prom(quantile(0.95, c.GUARD_TIME), "a turn, 95 of 100 at most"),
         ],
         unit="s",
         log=True,

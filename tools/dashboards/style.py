@@ -75,6 +75,8 @@ def series(
     custom: dict[str, object] = {"lineWidth": 2, "fillOpacity": 8, "showPoints": "never", "spanNulls": False}
     if stacked:
         custom |= {"lineWidth": 1, "fillOpacity": 40, "stacking": {"mode": "normal", "group": "A"}}
+    if unit == "none" and not log:
+        custom |= {"axisSoftMax": 5}  # a line at zero is no line at a hundred
     if log:
         custom |= LOG_SCALE
     if stepped:

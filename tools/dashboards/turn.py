@@ -127,7 +127,24 @@ SELECT n AS "call", seconds AS "after", tool, key AS "request", asked AS "asked 
 FROM (SELECT * REPLACE (asked - 1 AS asked) FROM call_steps WHERE {TURN_ID}) ORDER BY n"""),
         width=16,
         height=12,
-        overrides=[column("after", unit="s")],
+        overrides=[
+            column("after", unit="s", **{"custom.width": 90, "custom.align": "left"}),
+            column("tool", **{"custom.width": 130}),
+            *(
+                column(name, **{"custom.width": 95, "custom.align": "left"})
+                for name in (
+                    "call",
+                    "request",
+                    "asked before",
+                    "result",
+                    "nothing new",
+                    "error",
+                    "refused",
+                    "changes things",
+                    "retry",
+                )
+            ),
+        ],
     ),
 ]
 
@@ -135,6 +152,7 @@ EVENTS = [
     Panel(
         key="turn/events",
         title="Its events, in order",
+        defaults={"noValue": "no event of this turn in Loki"},
         description="Everything that the guard said of this turn: start, chunks of calls, soft cap, halts, end, labels.",
         kind="logs",
         unit="none",

@@ -41,12 +41,15 @@ VERDICTS = [
         duck("""
 SELECT question, running AS "running at", verdict, lean, rate, estimate, low, high, tolerance AS "accepted up to", reason
 FROM report_verdicts"""),
-        height=7,
+        height=9,
         overrides=[
-            column("verdict", **COLOURED_TEXT),
-            column("lean", **COLOURED_TEXT),
+            column("verdict", **COLOURED_TEXT, **{"custom.width": 170}),
+            column("lean", **COLOURED_TEXT, **{"custom.width": 170}),
+            column("question", **{"custom.width": 130}),
+            column("rate", **{"custom.width": 160}),
+            column("running at", **{"custom.width": 100, "custom.align": "left"}),
             column("reason", **{"custom.width": 480}),
-            *(column(name, **SHARE) for name in ("estimate", "low", "high", "accepted up to")),
+            *(column(name, **SHARE, **{"custom.width": 110, "custom.align": "left"}) for name in ("estimate", "low", "high", "accepted up to")),
         ],
         noValue="published without a report: turncap snapshot --report report.json",
     ),
@@ -80,12 +83,13 @@ FROM freshness""")
         "Are the data good enough to judge?",
         "A gate that is not green blocks the questions beside it: their verdict is insufficient evidence until it is.",
         duck("""
-SELECT gate, state, what, blocks AS "questions it would block" FROM report_gates
+SELECT gate, state, what, coalesce(nullif(blocks, ''), 'none') AS "questions it would block" FROM report_gates
 ORDER BY list_position(['red', 'amber', 'green', 'not applicable'], state), gate"""),
         height=9,
         overrides=[
-            column("state", **COLOURED_TEXT | {"mappings": STATE_MAPPING}),
-            column("what", **{"custom.width": 700}),
+            column("gate", **{"custom.width": 170}),
+            column("state", **COLOURED_TEXT | {"mappings": STATE_MAPPING, "custom.width": 110}),
+            column("what", **{"custom.width": 720}),
         ],
         noValue="published without a report",
     ),
@@ -94,8 +98,8 @@ ORDER BY list_position(['red', 'amber', 'green', 'not applicable'], state), gate
 WEEKS = [
     series(
         "val/trend",
-        "Share of turns that are or would be halted, by week, with its interval",
-        "The line is the week's share; the dotted lines bound what it may be given how few turns there are.",
+        "Share of turns halted, by week",
+        "Turns that are or would be halted. The line is the week's share; the dotted lines bound what it may be given how few turns there are.",
         [
             duck(
                 """
@@ -110,8 +114,8 @@ WHERE $__timeFilter(week_start) ORDER BY week_start""",
     ),
     series(
         "val/estimates",
-        "Share of wrong halts, by weekly look, with its interval",
-        "What each weekly look (`turncap report --week`) estimated, question by question, between its bounds. A bound "
+        "What each weekly look estimated",
+        "Question by question (`turncap report --week`), the estimate between its bounds. A bound "
         "that moves across the accepted share changes the verdict. Each look is written once.",
         [
             duck(
@@ -127,8 +131,8 @@ WHERE $__timeFilter(week_start) ORDER BY week_start""",
     ),
     series(
         "val/weekly-halts",
-        "Halts and would-be halts by week, by what a reader said of them",
-        "`not stuck` are wrong halts: the turn was doing its work. `unread` halts have no label, so they can be "
+        "Halts by week, and what readers said",
+        "Halts and would-be halts. `not stuck` are wrong halts: the turn was doing its work. `unread` halts have no label, so they can be "
         "either: read them first.",
         [
             duck(
@@ -141,6 +145,16 @@ FROM weekly_halts WHERE $__timeFilter(week) ORDER BY week""",
         stacked=True,
         decimals=0,
         overrides=colours({"stuck": "green", "not stuck": "red", "unread": "text"}),
+    ),
+]
+
+TURN_COLUMNS = [
+    column("turn", links=[TO_TURN], **{"custom.width": 290}),
+    column("started", unit="dateTimeAsIso", **{"custom.width": 170}),
+    column("agent", **{"custom.width": 150}),
+    *(
+        column(name, **{"custom.width": 105, "custom.align": "left"})
+        for name in ("calls", "largest repeat", "soft cap", "stuck at", "last limit", "at call")
     ),
 ]
 
@@ -182,7 +196,7 @@ FROM seen_turns WHERE would_halt_call IS NOT NULL AND stuck IS NULL
 ORDER BY started DESC NULLS LAST, turn_id LIMIT 20"""),
         width=12,
         height=8,
-        overrides=[column("turn", links=[TO_TURN]), column("started", unit="dateTimeAsIso")],
+        overrides=[*TURN_COLUMNS],
         noValue="every halt has been read",
     ),
 ]
@@ -197,9 +211,25 @@ SIGNALS = [
         duck("""
 SELECT signal, k AS "stuck at", soft_cap AS "soft cap", stuck_caught AS "stuck caught", stuck_turns AS "of stuck",
     others_halted AS "others halted", other_turns AS "of others", calls_saved AS "calls saved", calls_cut AS "calls cut",
-    badge, unseen AS "not seen"
+    badge, coalesce(nullif(unseen, ''), 'none') AS "not seen"
 FROM report_signals ORDER BY stuck_caught - others_halted DESC, calls_saved DESC, signal, k, soft_cap"""),
         height=11,
+        overrides=[
+            column("signal", **{"custom.width": 180}),
+            *(
+                column(name, **{"custom.width": 115, "custom.align": "left"})
+                for name in (
+                    "stuck at",
+                    "soft cap",
+                    "stuck caught",
+                    "of stuck",
+                    "others halted",
+                    "of others",
+                    "calls saved",
+                    "calls cut",
+                )
+            ),
+        ],
         noValue="published without a report",
     )
 ]
@@ -214,7 +244,7 @@ SELECT turn_id AS turn, started, agent, model, outcome, calls, max_repeat AS "la
     soft_cap AS "soft cap", stuck_at AS "stuck at", last_limit AS "last limit", halted_by AS "halted by", kind
 FROM seen_turns WHERE $__timeFilter(started) AND calls > 0
 ORDER BY greatest(coalesce(calls / nullif(soft_cap, 0), 0), coalesce(max_repeat / stuck_at, 0)) DESC, turn_id LIMIT 25"""),
-        overrides=[column("turn", links=[TO_TURN]), column("started", unit="dateTimeAsIso")],
+        overrides=[*TURN_COLUMNS],
     )
 ]
 
