@@ -16,7 +16,7 @@ from typing import IO, Any
 
 from analytics import groups, ledger
 from analytics.derive import derive
-from analytics.dialects import DIALECTS
+from analytics.dialects import DIALECTS, tool_like
 from analytics.dialects.base import Record, Source
 from analytics.dialects.turncap import PREFIX, TABLES, Collector
 from analytics.errors import InputError
@@ -53,6 +53,7 @@ class FileSummary:
     records: int = 0  # events and points of turncap's and records of other products, in this load
     recognised: bool = False  # whether this or an earlier load found a record of a known product
     foreign: int = 0  # records of no product that turncap knows
+    tool_like: int = 0  # of these, those that look as if they told of a tool call
     unreadable: int = 0  # lines or frames
     known: int = 0  # bytes that an earlier load had read
     size: int = 0  # bytes of uncompressed content up to where it was read
@@ -81,7 +82,9 @@ class Summary:
         if known:
             told.append(f"{known} files hold nothing new")
         if foreign := sum(one.foreign for one in self.files):
-            told.append(f"{foreign:,} records of no product that turncap knows were passed over")
+            alike = sum(one.tool_like for one in self.files)
+            more = f"; {alike:,} of them look like tool calls: see docs/dialects.md" if alike else ""
+            told.append(f"{foreign:,} records of no product that turncap knows were passed over{more}")
         told += [f"{dialect} ({grade}): {turns:,} turns" for (dialect, grade), turns in self.products.items()]
         return told
 
@@ -220,6 +223,7 @@ class Loader:
                 self._seen += [groups.row(dialect.name, one) for one in seen]
                 return
         told.foreign += 1
+        told.tool_like += tool_like(record)
         told.looks_like = told.looks_like or _likeness(record)
 
     def _point(self, point: Point, told: FileSummary) -> None:

@@ -6,7 +6,7 @@ bulk (`analytics.dialects.turncap`).
 
 from __future__ import annotations
 
-from analytics.dialects.base import Dialect
+from analytics.dialects.base import Dialect, Record
 from analytics.dialects.claude_code import ClaudeCode
 from analytics.dialects.claude_transcript import ClaudeTranscript
 from analytics.dialects.codex import Codex
@@ -30,3 +30,13 @@ DIALECTS: tuple[Dialect, ...] = (
     QwenTranscript(),
     SdkLines(),
 )
+
+_TOOL_WORDS = ("tool_call", "tool_result", "tool_use", "tool.call", "tool.name", "tool_name", "execute_tool")
+
+
+def tool_like(record: Record) -> bool:
+    """Whether a record that no dialect knows looks as if it told of a tool call: a dialect may be missing."""
+    words = [record.name, *map(str, record.attributes)]
+    if isinstance(record.body, dict):
+        words += [*map(str, record.body), str(record.body.get("type"))]
+    return any(known in word.lower() for word in words for known in _TOOL_WORDS)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 from analytics.dialects.base import Record, Seen, Source, SpanEvent, Value
@@ -104,10 +105,11 @@ class GenAi:
         return None if role is None else [_node(record, role)]
 
 
-def product_of(record: Record) -> str:
+@lru_cache(maxsize=1024)
+def product_of(scope: str) -> str:
     """The product by the instrumentation's name."""
     for beginning, product in PRODUCTS.items():
-        if record.scope.startswith(beginning):
+        if scope.startswith(beginning):
             return product
     return "genai"
 
@@ -136,7 +138,7 @@ def _role(record: Record) -> str | None:
             return _KINDS.get(values[kind], STEP)
     if isinstance(operation, str):
         return STEP
-    known = product_of(record) != "genai"
+    known = product_of(record.scope) != "genai"
     if known and record.name in _NAMES:
         return _NAMES[record.name]
     if record.name.startswith("invoke_agent") or (known and record.name.startswith("Agent run: ")):
@@ -148,7 +150,7 @@ def _role(record: Record) -> str | None:
 def _common(record: Record) -> dict[str, Any]:
     values = record.attributes
     return {
-        "product": product_of(record),
+        "product": product_of(record.scope),
         "session": first_text(values, SESSION),
         "turn": first_text(values, TURN),
         **span_fields(record),
@@ -194,7 +196,7 @@ def _call(record: Record) -> Sequence[Seen]:
             record.at,
             tool=tool,
             key=argument_key(tool, _arguments(record)),
-            result=result_key(_result(record), error=error, volatile=VOLATILE.get(product_of(record))),
+            result=result_key(_result(record), error=error, volatile=VOLATILE.get(product_of(record.scope))),
             error=error,
             call=first_text(values, CALL_ID),
             carrier=True if "mcp.method.name" in values else None,
@@ -220,7 +222,7 @@ def _arguments(record: Record) -> Value:
     if found is None and (found := values.get(ADK_ARGUMENTS)) == "{}":
         # Also what stands there when capture is off; then the result is as empty.
         return None if _hidden(values.get(ADK_RESULT), _HIDDEN) else {}
-    if found == "None" and product_of(record) == "agent-framework":
+    if found == "None" and product_of(record.scope) == "agent-framework":
         return {}  # its way of writing that there are no arguments
     if isinstance(found, str) and found.startswith('{"input_str":'):
         told = decoded(found)  # OpenLLMetry's LangChain instrumentation, among the run's own affairs

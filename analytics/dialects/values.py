@@ -48,8 +48,8 @@ def text(value: Value) -> str | None:
 def first_text(attributes: Mapping[str, Value], names: Sequence[str]) -> str | None:
     """The first of the attributes that holds a name or an id."""
     for name in names:
-        found = text(attributes.get(name))
-        if found is not None:
+        value = attributes.get(name)
+        if value is not None and (found := text(value)) is not None:
             return found
     return None
 

@@ -88,3 +88,13 @@ def test_no_text_reaches_the_database(tmp_path: Path, capsys: pytest.CaptureFixt
                 kept += repr(connection.sql(f'FROM "{table}"').fetchall())
         assert connection.sql("SELECT count(*) > 100 FROM calls").fetchall() == [(True,)]
     assert [text for text in TEXTS if text in kept] == []
+
+
+def test_records_of_an_unknown_product_that_look_like_tool_calls_are_counted(
+    projects: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with (projects / "-home-user" / "session.jsonl").open("a") as session:
+        session.write(json.dumps({"type": "my_tool_call", "id": 1}) + "\n")
+        session.write(json.dumps({"type": "weather", "id": 2}) + "\n")
+    told = load(capsys, str(projects), "--db", str(tmp_path / "mine.duckdb"))
+    assert "2 records of no product that turncap knows were passed over; 1 of them look like tool" in told
