@@ -114,15 +114,21 @@ def turn_levels(
             last_epoch, last_batch = era, group
             peak_recent = peak_novelty = peak_same = 0
         repeats(repeat(one))
-        peak_recent = max(peak_recent, recent(one))
+        level = recent(one)
+        if level > peak_recent:
+            peak_recent = level
         recents(peak_recent)
-        peak_novelty = max(peak_novelty, novelty(one))
+        level = novelty(one)
+        if level > peak_novelty:
+            peak_novelty = level
         novelties(peak_novelty)
         if number > UNSETTLED_CALLS and not done:
             same_results(-1)
             progresses(-1)
         else:
-            peak_same = max(peak_same, same_result(one))
+            level = same_result(one)
+            if level > peak_same:
+                peak_same = level
             same_results(peak_same)
             progresses(no_progress(one))
     return out

@@ -143,12 +143,11 @@ class Replay:
     def stepwise(self, signal: str, stuck_at: int) -> Places:
         """The places of the turns whose calls must be gone through for this level, ascending."""
         turns = self.turns
+        low, high = self.reached(signal, stuck_at)
         walk = (turns.rows > 0) & ~turns.without_repeats
-        if signal == "repeat":
-            low, high = self.reached(signal, stuck_at)
-            untold = (low != high) & (low <= turns.calls)
-            walk &= ~turns.plain | untold
-        return np.flatnonzero(walk)
+        # Where nothing was rolled back, what cannot reach the level, or did at a known call, needs no walk.
+        told = (low == high) | (low > turns.calls)
+        return np.flatnonzero(walk & ~(told & (turns.retries == 0)))
 
     def walked(self, places: Places, gates: Gates) -> tuple[Ints, Ints]:
         """The bounds of the halting calls of the turns at `places`, from the levels at their calls."""

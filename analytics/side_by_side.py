@@ -1,8 +1,8 @@
-"""The signals side by side, and the grid of thresholds: the same turns under many policies."""
+"""The signals side by side: the same turns under each of them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 
 import pandas as pd
 
@@ -71,23 +71,3 @@ def kinds_seen(replay: Replay, among: Bools | None = None) -> dict[str, int]:
     kinds = pd.Series(replay.turns.kind if among is None else replay.turns.kind[among], dtype=object)
     counts = kinds.fillna("unlabelled").value_counts()
     return {str(kind): int(turns) for kind, turns in counts.items()}
-
-
-def grid(
-    replay: Replay,
-    *,
-    stuck_at: Iterable[int],
-    soft_caps: Iterable[int],
-    backstops: Iterable[int],
-    among: Bools | None = None,
-) -> pd.DataFrame:
-    """Every signal at every (K, S, H) with H at least S: the columns of `analytics.totals.Totals`."""
-    policies = [
-        CapPolicy.adaptive(signal=signal, stuck_at=k, soft_cap=cap, backstop=backstop)
-        for signal in SIGNALS
-        for k in stuck_at
-        for cap in soft_caps
-        for backstop in backstops
-        if backstop >= max(cap, 1)
-    ]
-    return totals(replay, policies, among=among)

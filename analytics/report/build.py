@@ -7,7 +7,6 @@ from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
 import duckdb
-import numpy as np
 import pandas as pd
 
 from analytics.database import records, select
@@ -80,7 +79,7 @@ def build_report(
     ran = records(select(connection, "running_policies", **when))
     lengths = _counts(select(connection, "calls_per_turn", **when))
     repeats = _counts(select(connection, "repeats_per_turn", **when))
-    among = np.isin(replay.turns.turn_id, validation.population.turns.frame["turn_id"].to_numpy())
+    among = pd.Index(replay.turns.turn_id).isin(validation.population.turns.frame["turn_id"])
     costed, decision = over_grid(replay, validation.case)
     looks_stuck = classified(replay, running, among=among)
     first = first_screen(validation.case, validation.verdicts, decision)

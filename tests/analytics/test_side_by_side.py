@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from analytics.recording import Label
 from analytics.replay import Badge, Replay
-from analytics.side_by_side import grid, kinds_seen, signals
+from analytics.side_by_side import kinds_seen, signals
 from analytics.totals import totals
 from guard.policy import CapPolicy
 from tests.analytics.recorded import Ask, Loss, database, letters, live
@@ -96,9 +96,3 @@ def test_a_signal_of_results_is_unknown_where_results_are() -> None:
     replay = Replay.of(database([recorded], [Loss(grade="no-results")]))
     asked = [adaptive(4, 2, 8, signal) for signal in ("repeat", "no_progress")]
     assert list(totals(replay, asked)["badge"]) == [Badge.EXACT, Badge.UNKNOWN]
-
-
-def test_the_grid_leaves_out_a_backstop_below_the_soft_cap(evidence: Replay) -> None:
-    found = grid(evidence, stuck_at=[6], soft_caps=[0, 100], backstops=[50, 1000])
-    assert len(found) == 5 * 3
-    assert (found["backstop"] >= found["soft_cap"]).all()
