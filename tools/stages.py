@@ -33,6 +33,12 @@ STAGES = (
     Stage(name="test", command=("make", "test"), minutes=5),
     # a cold build of the Collector and Prometheus is cut at 12 minutes; the next run goes on from there
     Stage(name="integration", command=("make", "integration", "BUILD_MINUTES=12"), minutes=20),
+    Stage(
+        name="demo",
+        command=(sys.executable, "-m", "pytest", "-m", "heavy", "tests/analytics/test_demo_replay.py"),
+        minutes=5,
+    ),
+    Stage(name="replay bench", command=(sys.executable, "-m", "tools.bench.replay"), minutes=5),
     Stage(name="browser", command=(sys.executable, "-m", "tools.browser"), minutes=4),
     Stage(name="pictures", command=("make", "pictures"), minutes=8),
     Stage(name="integrations", command=(sys.executable, "-m", "tools.integrations"), minutes=20),
