@@ -21,6 +21,7 @@ from analytics.dialects.values import argument_key, boolean, nanoseconds, result
 _TALK = frozenset({"user", "assistant"})
 _MARKS = ("isMeta", "isCompactSummary", "isVisibleInTranscriptOnly", "toolUseResult")
 _INTERRUPTED = "[Request interrupted by user"
+_CONTINUED = "Stop hook feedback"  # a hook that does not let the agent stop: a turn that continues this one
 _INJECTED = (
     "<local-command-",
     "<command-name>",  # /clear, /model …; a command that is sent to the model begins with <command-message>
@@ -110,9 +111,11 @@ class _Line:
             return []
         if self.words.startswith(_INTERRUPTED):
             return [self._one("end", 0, outcome="aborted")]
+        turn = text(self.line.get("promptId"))
+        if self.words.startswith(_CONTINUED) and self.line.get("isMeta"):
+            return [self._one("prompt", 0, turn=turn, key=self.uuid, continues=True)]
         if any(self.line.get(mark) for mark in _MARKS) or self.words.startswith(_INJECTED):
             return []
-        turn = text(self.line.get("promptId"))
         agent = {"parent_turn": turn} if self.common["thread"] else {}
         return [self._one("prompt", 0, turn=turn, key=self.uuid, steers=True, **agent)]
 

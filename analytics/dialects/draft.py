@@ -55,6 +55,7 @@ class Draft:
     promised: bool = False
     calls: list[Call] = field(default_factory=list)
     parent: str | None = None  # the parent's turn_id
+    continues: str | None = None  # the turn_id of the turn that a hook did not let end
     started: int | None = None
     ended: int | None = None
     outcome: str | None = None
@@ -104,6 +105,7 @@ class Draft:
             session_id=self.session,
             conversation_id=self.conversation,
             parent_id=self.parent,
+            continues=self.continues,
             agent=self.agent,
             model=self.model,
             started_at=began,

@@ -150,15 +150,18 @@ class _Walk:
     def prompt(self, one: Seen) -> None:
         session, thread = one.data.get("session"), one.data.get("thread", MAIN)
         own = one.data.get("turn")
+        running = self.open.get((session, thread)) if one.data.get("continues") else None
         if own is None:
-            self.begin(one, str(one.data.get("key", one.at or one.id)), explicit=False, prompted=True)
+            draft = self.begin(one, str(one.data.get("key", one.at or one.id)), explicit=False, prompted=True)
+            draft.continues = running.turn_id if running is not None else None
             return
         before = self.named.get((session, thread, own))
         if before is not None and one.data.get("steers"):
             return  # a message to a turn that is running, under its own key
         # Some products number prompts per process: the second one of a name is another turn.
         key = own if before is None else f"{own}@{one.at}"
-        self.begin(one, key, explicit=before is None, prompted=True)
+        draft = self.begin(one, key, explicit=before is None or running is not None, prompted=True)
+        draft.continues = running.turn_id if running is not None else None
 
     def call(self, one: Seen) -> None:
         draft = self.current(one)

@@ -109,6 +109,17 @@ def test_a_message_steered_into_a_running_turn_bears_its_prompt_and_resets_nothi
     assert [names(turn) for turn in session.turns()] == [["Bash", "Bash"]]
 
 
+@pytest.mark.parametrize("prompt", [{}, {"promptId": "p1"}], ids=["older versions", "newer versions"])
+def test_a_stop_hook_that_lets_the_agent_go_on_begins_a_turn_that_continues_the_other(
+    prompt: dict[str, str],
+) -> None:
+    session = one_call(Session().user("first", **prompt), 1).says()
+    session.user("Stop hook feedback:\n- run the tests", isMeta=True, **prompt)
+    first, second = one_call(session, 2).says().turns()
+    assert (names(first), names(second)) == (["Bash"], ["Bash"])
+    assert (first.continues, second.continues) == (None, first.turn_id)
+
+
 @pytest.mark.parametrize(
     ("ending", "outcome"),
     [
