@@ -94,11 +94,8 @@ def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None
         KeyFailure: a cycle, more than 1,000 levels, more than 1,000,000 values, or a value whose
             conversion fails. It carries a key of its own, so that such a call is never a repeat.
     """
-    if ignored and isinstance(args, Mapping):
-        try:
-            args = {key: args[key] for key in args if not (isinstance(key, str) and key in ignored)}
-        except Exception as error:  # noqa: BLE001 - foreign code runs here
-            raise KeyFailure(name, f"{type(error).__name__} while leaving out arguments") from None
+    if ignored:
+        args = _without(name, args, ignored)
     # Nearly all calls: an object of scalars. Its keys are text, or orjson refuses it.
     if HAS_ORJSON and type(args) is dict and _SCALARS.issuperset(map(type, args.values())):
         try:
@@ -110,6 +107,20 @@ def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None
     except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
         raise KeyFailure(name, f"{type(error).__name__} while writing the arguments of {name!r}") from None
     return blake2b(text, digest_size=16).digest()
+
+
+def _without(name: str, args: Any, ignored: Collection[str]) -> Any:
+    try:
+        if not isinstance(args, Mapping):
+            return args
+        kept = {
+            key: args[key]
+            for key in islice(args, LARGEST)
+            if not (isinstance(key, str) and str.__str__(key) in ignored)
+        }
+    except Exception as error:  # noqa: BLE001 - foreign code runs here
+        raise KeyFailure(name, f"{type(error).__name__} while leaving out arguments") from None
+    return kept
 
 
 def canonical(value: Any) -> bytes:
@@ -277,9 +288,9 @@ class _Writer:
             return {tag: {field.name: getattr(value, field.name) for field in fields(value)}}
         if isinstance(value, type):
             return {tag: f"{value.__module__}.{value.__qualname__}"}
-        dump = getattr(value, "model_dump", None)  # Pydantic models, without importing them
-        if callable(dump):
-            return {tag: dump()}
+        # Pydantic models, without importing them; asked of the type, as a mock has every attribute.
+        if callable(getattr(kind, "model_dump", None)):
+            return {tag: cast(Any, value).model_dump()}
         if isinstance(value, Sequence):
             return {tag: list(islice(value, LARGEST))}
         with suppress(TypeError):

@@ -239,6 +239,8 @@ class ToolCallGuard:
         found = read_state(state)
         try:
             policy, mode = CapPolicy.from_text(found["policy"]), Mode(found["mode"])
+            if any(isinstance(value, list | dict) for value in found["turn"].values()):
+                raise TypeError("a list where a word stands")
             started = TurnStarted(at=found["at"], policy=policy, mode=str(mode), **found["turn"])
             rates = {Threshold(word): rate for word, rate in found["rates"].items()}
             turn = self._turn(started, policy, mode, rates)

@@ -181,13 +181,16 @@ class Turn:
 
     def retry(self) -> None:
         """The provider's stream was retried: back to the last commit, and every signal begins anew."""
-        offset = self._offset_ms(self._monotonic())
-        with self._lock:
-            if self.outcome is not None:
-                return
-            self._counts.retry(offset)
-            happened = self._take()
-        self._hand_on(happened)
+        try:
+            offset = self._offset_ms(self._monotonic())
+            with self._lock:
+                if self.outcome is not None:
+                    return
+                self._counts.retry(offset)
+                happened = self._take()
+            self._hand_on(happened)
+        except Exception as fault:  # noqa: BLE001 - the one boundary
+            self._guard.fault("retry", fault)
 
     def extend(self, calls: int, by: str) -> int:
         """Lift the halt that stands for `calls` more calls, never past twice the backstop or hard cap.
@@ -234,11 +237,15 @@ class Turn:
             if self.outcome is not None:
                 return self.outcome
             counts = self._counts
-            self.outcome = "halted" if counts.halt is not None else outcome or "completed"
-            counts.end(self.outcome, None if seconds is None else seconds * 1000)
-            happened = self._take()
-        self._hand_on(happened)
-        return self.outcome
+            self.outcome = ended = "halted" if counts.halt is not None else outcome or "completed"
+        try:
+            with self._lock:
+                counts.end(ended, None if seconds is None else seconds * 1000)
+                happened = self._take()
+            self._hand_on(happened)
+        except Exception as fault:  # noqa: BLE001 - the one boundary
+            self._guard.fault("end", fault)
+        return ended
 
     def abort(self) -> str:
         """End the turn as cancelled or interrupted."""
@@ -356,7 +363,10 @@ class Turn:
     def take_up(self, state: dict[str, Any]) -> None:
         """Continue from what `to_state` returned, in the turn just made for it."""
         self._counts.from_state(state["counts"])
-        self._ordinal, self._spent = state["ordinal"], state["spent"]
+        for name in ("at", "ordinal", "chunks_on_span"):
+            if type(state[name]) is not int:
+                raise TypeError(f"{name} is no integer")
+        self._ordinal, self._spent = state["ordinal"], float(state["spent"])
         self._chunks_before = state["chunks_on_span"]
         now, seconds = self._monotonic(), state["seconds"]
         self._begun = None

@@ -141,6 +141,26 @@ class Receiver:
                         )
         return found
 
+    @property
+    def dropped(self) -> int:
+        """Attributes that the SDK says it dropped."""
+        logs = sum(
+            record.dropped_attributes_count
+            for request in self._logs.requests
+            for resource in ExportLogsServiceRequest.FromString(request).resource_logs
+            for scope in resource.scope_logs
+            for record in scope.log_records
+        )
+        return logs + sum(
+            span.dropped_attributes_count
+            + span.dropped_events_count
+            + sum(event.dropped_attributes_count for event in span.events)
+            for request in self._spans.requests
+            for resource in ExportTraceServiceRequest.FromString(request).resource_spans
+            for scope in resource.scope_spans
+            for span in scope.spans
+        )
+
     def log(self, name: str) -> Event:
         """The one log record of this name."""
         (found,) = [event for event in self.logs if event.name == name]
