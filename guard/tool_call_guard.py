@@ -19,7 +19,7 @@ from weakref import WeakSet
 from guard.clock import Clock, SystemClock
 from guard.counts import Counts
 from guard.errors import PolicyError, TurncapError
-from guard.events import Event, SoftCapCrossed, TurnEnded, TurnLabelled, TurnStarted, short
+from guard.events import LONGEST, Event, SoftCapCrossed, TurnEnded, TurnLabelled, TurnStarted, short
 from guard.policy import CapPolicy, Mode, Threshold
 from guard.settings import resolve
 from guard.telemetry import Telemetry, TurnSpan, attach, caller, carried, detach
@@ -314,7 +314,7 @@ class ToolCallGuard:
             mutating=int(info.mutating) if type(info.mutating) is bool else -1,
             ignored=self._ignore_args.get(name, frozenset()),
         )
-        if len(self.tools) < MOST_TOOLS:
+        if len(self.tools) < MOST_TOOLS and len(name) <= LONGEST:
             self.tools[name] = known
         return known
 

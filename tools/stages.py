@@ -41,6 +41,11 @@ STAGES = (
     Stage(name="replay bench", command=(sys.executable, "-m", "tools.bench.replay"), minutes=5),
     Stage(name="browser", command=(sys.executable, "-m", "tools.browser"), minutes=4),
     Stage(name="pictures", command=("make", "pictures"), minutes=8),
+    Stage(
+        name="guard",  # long turns, every policy on the evidence, failing collectors, the wheel
+        command=(sys.executable, "-m", "pytest", "-m", "heavy", "tests/guard", "-o", "timeout=600"),
+        minutes=12,
+    ),
     Stage(name="integrations", command=(sys.executable, "-m", "tools.integrations"), minutes=20),
 )
 
