@@ -253,7 +253,7 @@ def _thresholds(case: Case, place: int, calls: int, repeats: int | None) -> tupl
 
 def _compared(turns: Turns) -> tuple[Compared, ...]:
     """Quantiles beside those of the bundled turns; nothing where these are the bundled turns."""
-    if not len(turns) or set(turns.frame["agent"]) <= AGENTS:
+    if not len(turns) or set(turns.frame["agent"].unique()) <= AGENTS:
         return ()
     here = {"calls": turns.calls, "repeats": turns.frame["max_repeat"].dropna().to_numpy(dtype=np.int64)}
     return tuple(
@@ -311,7 +311,7 @@ def _excluded(case: Case) -> tuple[str, ...]:
     ]
     said = [f"That more than {high:.2%} {what} is excluded." for high, what in claims if high < 0.5]
     users = _n(len(np.unique(turns.cluster)), turns.cluster_kind)
-    return tuple(said) or (f"{_n(len(turns), 'turn')} of {users} exclude nothing yet.",)
+    return tuple(said) or (f"{_n(len(turns), 'turn')} of {users} cannot exclude anything yet.",)
 
 
 def _to_label(case: Case) -> tuple[ToLabel, ...]:

@@ -53,7 +53,14 @@ def judged(
 def validated(path: Path, *, week: str | None = None, as_of: int | None = None) -> Validation:
     """The verdicts of a database."""
     with open_database(path) as connection:
-        return validate(connection, Replay.of(connection), read_settings(), week=week, as_of=as_of)
+        return validated_in(connection, week=week, as_of=as_of)
+
+
+def validated_in(
+    connection: duckdb.DuckDBPyConnection, *, week: str | None = None, as_of: int | None = None
+) -> Validation:
+    """The verdicts of an open database."""
+    return validate(connection, Replay.of(connection), read_settings(), week=week, as_of=as_of)
 
 
 def verdict(of: Validation, question: Question) -> Verdict:
@@ -61,10 +68,9 @@ def verdict(of: Validation, question: Question) -> Verdict:
     return next(one for one in of.verdicts if one.question is question)
 
 
-def case(path: Path, *, as_of: int | None = None) -> Case:
+def case(connection: duckdb.DuckDBPyConnection, *, as_of: int | None = None) -> Case:
     """What is to be judged in a database: its turns and gates."""
-    with open_database(path) as connection:
-        return read_case(connection, Replay.of(connection), read_settings(), as_of=as_of)
+    return read_case(connection, Replay.of(connection), read_settings(), as_of=as_of)
 
 
 def gate(of: Case, name: str) -> Gate:

@@ -75,7 +75,7 @@ def test_a_single_turn_has_its_nearest_thresholds(
     found = judged(database(tmp_path / "t.duckdb", [turn(keys)]))
     (near,) = found.screen.longest
     assert (near.halted, near.at_k, near.at_s) == (halted, at_k, at_s)
-    assert found.screen.excluded == ("1 turn of 1 user exclude nothing yet.",)
+    assert found.screen.excluded == ("1 turn of 1 user cannot exclude anything yet.",)
     effect = found.screen.effect
     assert (effect.turns, effect.halted, effect.unread) == (1, int(halted), int(halted))
 

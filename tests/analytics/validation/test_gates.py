@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import duckdb
@@ -19,6 +19,7 @@ from tests.analytics.validation.judged import (
     repeating,
     turn,
     validated,
+    validated_in,
     verdict,
 )
 
@@ -149,32 +150,37 @@ def judge(*versions: str) -> tuple[str, ...]:
         pytest.param("maturity", GREEN, [], id="all turns have ended"),
     ],
 )  # fmt: skip
-def test_gate(name: str, state: State, statements: list[str], recorded: Path, tmp_path: Path) -> None:
-    found = gate(case(changed(recorded, tmp_path, *statements), as_of=LATER), name)
+def test_gate(name: str, state: State, statements: list[str], turns: duckdb.DuckDBPyConnection) -> None:
+    found = gate(case(changed(turns, *statements), as_of=LATER), name)
     assert found.state is state, found.text
     assert found.text
 
 
 @pytest.fixture(scope="module")
-def recorded(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return database(tmp_path_factory.mktemp("gates") / "t.duckdb", ROWS)
+def recorded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[duckdb.DuckDBPyConnection]:
+    with duckdb.connect(str(database(tmp_path_factory.mktemp("gates") / "t.duckdb", ROWS))) as connection:
+        yield connection
 
 
-def changed(recorded: Path, tmp_path: Path, *statements: str) -> Path:
-    """A copy of the recorded turns, changed by SQL."""
-    path = tmp_path / "t.duckdb"
-    shutil.copy(recorded, path)
-    with duckdb.connect(str(path)) as connection:
-        for statement in statements:
-            connection.execute(statement)
-    return path
+@pytest.fixture
+def turns(recorded: duckdb.DuckDBPyConnection) -> Iterator[duckdb.DuckDBPyConnection]:
+    """The recorded turns, to be changed at will: afterwards they are as they were."""
+    recorded.execute("BEGIN")
+    yield recorded
+    recorded.execute("ROLLBACK")
+
+
+def changed(turns: duckdb.DuckDBPyConnection, *statements: str) -> duckdb.DuckDBPyConnection:
+    for statement in statements:
+        turns.execute(statement)
+    return turns
 
 
 def test_a_turn_without_an_end_is_open_for_48_hours_and_abandoned_then(
-    recorded: Path, tmp_path: Path
+    turns: duckdb.DuckDBPyConnection,
 ) -> None:
-    path = changed(recorded, tmp_path, lose_ends(5))
-    open_yet, over = (case(path, as_of=STARTED + hours * DAY // 24) for hours in (47, 48))
+    changed(turns, lose_ends(5))
+    open_yet, over = (case(turns, as_of=STARTED + hours * DAY // 24) for hours in (47, 48))
     assert gate(open_yet, "maturity").state is AMBER
     assert gate(open_yet, "ended turns").state is GREEN
     assert open_yet.population.left_out == {"still open": 5}
@@ -193,9 +199,9 @@ def test_a_turn_without_an_end_is_open_for_48_hours_and_abandoned_then(
     ],
 )
 def test_a_red_gate_blocks_only_what_it_names(
-    name: str, statements: list[str], blocked: set[Question], recorded: Path, tmp_path: Path
+    name: str, statements: list[str], blocked: set[Question], turns: duckdb.DuckDBPyConnection
 ) -> None:
-    found = validated(changed(recorded, tmp_path, *statements), as_of=LATER)
+    found = validated_in(changed(turns, *statements), as_of=LATER)
     assert set(gate(found.case, name).blocks) == blocked
     for one in found.verdicts:
         named = any(f"gate {name!r} is red" in reason for reason in one.reasons)
@@ -215,22 +221,24 @@ def test_a_red_gate_blocks_only_what_it_names(
     ],
 )
 def test_turns_of_another_stratum_are_left_out_and_counted(
-    statement: str, reason: str, recorded: Path, tmp_path: Path
+    statement: str, reason: str, turns: duckdb.DuckDBPyConnection
 ) -> None:
     hard = "INSERT INTO policies (policy_hash, kind, text) VALUES ('h', 'hard', 'hard hard_cap=9')"
-    population = case(changed(recorded, tmp_path, hard, statement), as_of=LATER).population
+    population = case(changed(turns, hard, statement), as_of=LATER).population
     assert population.left_out == {reason: 7}
     assert len(population.turns) == 1053
 
 
-def test_turns_without_a_guard_are_judged_under_the_released_rule(recorded: Path, tmp_path: Path) -> None:
+def test_turns_without_a_guard_are_judged_under_the_released_rule(
+    turns: duckdb.DuckDBPyConnection,
+) -> None:
     without = (
         "UPDATE turns SET dialect = 'claude-code', policy_hash = NULL, mode = NULL, guard_id = NULL, "
         "guard_version = NULL, would_halt_call = NULL, would_halt_threshold = NULL, chunks_sent = NULL",
         "DELETE FROM milestones",
         "DELETE FROM policies",
     )
-    found = validated(changed(recorded, tmp_path, *without), as_of=LATER)
+    found = validated_in(changed(turns, *without), as_of=LATER)
     population = found.population
     assert population.policy.text == "adaptive signal=repeat soft_cap=100 stuck_at=6 backstop=1000"
     assert not population.guarded
