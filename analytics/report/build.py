@@ -16,12 +16,14 @@ from analytics.false_stuck_turns import agreement, classified, shares
 from analytics.first_screen import Near, first_screen
 from analytics.recording import Bools
 from analytics.replay import Replay
+from analytics.report.mind import would_change
 from analytics.report.strip import Strip, strip_of
 from analytics.report.trend import build_trend
 from analytics.report.turn import build_turn
 from analytics.report.value import (
     Counts,
     Coverage,
+    Example,
     Halts,
     Length,
     Pattern,
@@ -41,6 +43,7 @@ from analytics.validation.validate import Validation, validate
 from guard.policy import CapPolicy
 
 T = TypeVar("T")
+EXAMPLES = 5  # turns drawn of each kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +84,7 @@ def build_report(
     repeats = _counts(select(connection, "repeats_per_turn", **when))
     among = pd.Index(replay.turns.turn_id).isin(validation.population.turns.frame["turn_id"])
     costed, decision = over_grid(replay, validation.case)
+    seen = kinds_seen(replay, among)
     looks_stuck = classified(replay, running, among=among)
     first = first_screen(validation.case, validation.verdicts, decision)
     return WeeklyReport(
@@ -95,7 +99,7 @@ def build_report(
             counts=repeats,
         ),
         halts=tuple(_known(Halts, row) for row in records(select(connection, "first_halts", **when))),
-        kinds=kinds_seen(replay, among),
+        kinds=seen,
         waterfall=_waterfall(connection, validation, replay, when),
         first=first,
         strips=tuple(_strips(connection, [*first.repetitive, *first.longest])),
@@ -114,6 +118,8 @@ def build_report(
             for row in records(shares(looks_stuck, replay, tail=validation.case.look.level))
         ),
         agreement=agreement(looks_stuck),
+        examples=tuple(_examples(connection, looks_stuck)),
+        would_change=tuple(would_change(validation.verdicts, decision, validation.case.gates, seen)),
         trend=build_trend(connection, soft_cap=running.soft_cap or 0, **when),
         settings=settings,
         limits=LIMITS if _has_bundled_turns(connection) else (),
@@ -188,6 +194,24 @@ def _sides(replay: Replay, running: CapPolicy, among: Bools) -> Iterable[Side]:
         return ()
     frame = signals(replay, soft_cap=running.soft_cap, backstop=running.backstop, among=among)
     return (_known(Side, row) for row in records(frame))
+
+
+def _examples(connection: duckdb.DuckDBPyConnection, found: pd.DataFrame) -> Iterable[Example]:
+    """Up to five turns of each kind in each population, those that were judged earliest; ties by id."""
+    decided = found.assign(
+        decided=found["whole"].where(found["whole"].notna(), found["kind"]),
+        why=found["whole_because"].where(found["whole"].notna(), found["because"]),
+    )
+    for (population, kind), rows in decided.groupby(["population", "decided"], sort=False):
+        for row in records(rows.sort_values(["call", "turn_id"]).head(EXAMPLES)):
+            drawn = strip_of(build_turn(connection, row["turn_id"]))
+            yield Example(
+                population=str(population),
+                kind=str(kind),
+                because=row["why"],
+                label=row["label"],
+                strip=replace(drawn, halts=(row["call"],)),
+            )
 
 
 def _strips(connection: duckdb.DuckDBPyConnection, turns: Iterable[Near]) -> Iterable[Strip]:

@@ -19,8 +19,9 @@ from guard.policy import CapPolicy
 
 SCHEMA = 1
 
-# Fields of the report that the document has in a shape of its own, or not at all: `strips` are drawn.
-OTHERWISE = {"gates", "verdicts", "decision", "costed", "grid", "backstops", "signals", "strips"}
+# Fields of the report that the document has in a shape of its own, or not at all: `strips` and
+# `examples` are drawn.
+OTHERWISE = {"gates", "verdicts", "decision", "costed", "grid", "backstops", "signals", "strips", "examples"}
 
 
 def document(report: WeeklyReport) -> dict[str, Any]:

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analytics.errors import InputError
+from analytics.false_stuck import RULES
 from analytics.report import verdict_words, words
 from analytics.report.charts import Cell, Chart, Mark, grid_chart, survival_chart, trend_chart
 from analytics.report.document import document
@@ -130,7 +131,9 @@ def _environment(*, html: bool) -> Environment:
         keep_trailing_newline=True,
     )
     environment.filters.update(n=words.number, pct=words.percent, cell=_cell, markdown=_markdown)
-    environment.globals.update(words=words, say=verdict_words, strip_svg=strip_svg, letter=letter)
+    environment.globals.update(
+        words=words, say=verdict_words, strip_svg=strip_svg, letter=letter, rules=RULES
+    )
     return environment
 
 

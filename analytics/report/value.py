@@ -127,6 +127,20 @@ class Pattern:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Example:
+    """A turn of one kind in one population, drawn; its strip marks the call at which it was judged.
+
+    `because` is the rule that named the kind; `label` the kind that a label names; None: none does.
+    """
+
+    population: str
+    kind: str
+    because: str | None
+    label: str | None
+    strip: Strip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyReport:
     """Everything a report says.
 
@@ -159,6 +173,8 @@ class WeeklyReport:
     signals: tuple[Side, ...]
     false_stuck: tuple[Pattern, ...]
     agreement: Mapping[str, int]
+    examples: tuple[Example, ...]
+    would_change: tuple[str, ...]
     trend: Trend
     settings: Settings
     limits: tuple[str, ...]

@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from analytics.first_screen import Near
 from analytics.report.turn import TurnView
 from analytics.report.turn_policies import TurnPolicies
-from analytics.report.value import Halts, Policy, Side, WeeklyReport
+from analytics.report.value import Example, Halts, Policy, Side, WeeklyReport
 
 UNKNOWN = "unknown"
 
@@ -313,3 +313,38 @@ def pattern(found: TurnPolicies) -> str | None:
         return None
     why = f": {found.because}" if found.because else ""
     return f"By rules that read no label it is: {found.kind}{why}."
+
+
+def populations(report: WeeklyReport) -> list[tuple[str, str, str]]:
+    """(population, its heading, what the frame in its strips marks) of the turns that look stuck."""
+    k = number(report.policy.stuck_at)
+    return [
+        ("halted", "Turns that the rule halts", "the call that halts"),
+        ("repeated", f"All turns in which some call is made {k} times", f"the {k}th time"),
+    ]
+
+
+def example(one: Example) -> str:
+    """What stands under a strip of the false-stuck pattern."""
+    parts = [plural(len(one.strip.ranks), "call"), f"marked at call {number(one.strip.halts[0])}"]
+    if one.because:
+        parts.append(one.because)
+    if one.label is None:
+        parts.append("not read")
+    elif one.label != one.kind:
+        parts.append(f"a label says {one.label}")
+    return "; ".join(parts)
+
+
+def agreement(report: WeeklyReport) -> str:
+    """How far rules and labels agree, beside the guess that is always the same."""
+    found = report.agreement
+    if not found["labelled"]:
+        return (
+            "No turn that looks stuck is labelled with a kind, so the rules cannot be held against anything."
+        )
+    return (
+        f"Of {plural(found['labelled'], 'turn')} whose label names a kind the rules say the same of "
+        f"{number(found['agree'])}; calling every one a re-run cycle would be right of "
+        f"{number(found['always_rerun'])}."
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from pathlib import Path
 
 import duckdb
@@ -95,6 +96,25 @@ def test_the_first_screen_comes_to_what_the_bundled_turns_show(page: str) -> Non
     ):
         assert said in text, said
     assert text.count("insufficient evidence") >= 3
+
+
+def test_up_to_five_turns_of_each_kind_are_drawn_and_an_empty_kind_says_so(
+    report: WeeklyReport, page: str
+) -> None:
+    drawn = Counter((one.population, one.kind) for one in report.examples)
+    assert drawn == {
+        ("halted", "stuck"): 1, ("halted", "re-run cycle"): 5, ("halted", "error burst"): 1,
+        ("repeated", "stuck"): 5, ("repeated", "re-run cycle"): 5, ("repeated", "error burst"): 1,
+    }  # fmt: skip
+    assert "the rules say the same of 111; calling every one a re-run cycle would be right of 100" in page
+    assert page.count("No turn of this kind was seen here.") == 4
+
+
+def test_what_would_change_our_mind_is_said(report: WeeklyReport) -> None:
+    text = " ".join(report.would_change)
+    assert "If 4 of the 9 halts labelled not stuck turned out to be stuck" in text
+    assert "A turn longer than 3× the soft cap" in text
+    assert "A labelled turn that waits by polling" in text
 
 
 def test_a_week_is_one_look_of_thirteen(evidence_db: Path) -> None:
