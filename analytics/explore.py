@@ -27,8 +27,9 @@ from analytics.replay import Replay
 from analytics.report import verdict_words, words
 from analytics.report.build import build_report
 from analytics.report.render import charts
-from analytics.report.strip import ROW, Strip, strip_of, strip_svg
-from analytics.report.turn import build_turn
+from analytics.report.strip import ROW, Strip, letter, strip_of, strip_svg
+from analytics.report.turn import build_turn, find_turn
+from analytics.report.turn_policies import turn_policies
 from analytics.report.value import WeeklyReport
 from analytics.validation.settings import read_settings
 from guard.policy import SIGNALS, CapPolicy
@@ -122,6 +123,52 @@ def signals(report: WeeklyReport) -> pd.DataFrame:
     return wide.reindex(order.set_names(["signal", "K"]))[list(dict.fromkeys(row["S"] for row in rows))]
 
 
+def kinds(report: WeeklyReport) -> pd.DataFrame:
+    """Turns of each kind in both populations that look stuck: as judged at the call, and seen whole."""
+    rows = [
+        {
+            "population": one.population,
+            "kind": one.kind or "calls not recorded",
+            "turns": one.turns,
+            "seen whole": one.whole,
+            "labels that agree": f"{one.labelled_agree} of {one.labelled}",
+        }
+        for one in report.false_stuck
+    ]
+    return pd.DataFrame(rows).set_index(["population", "kind"])
+
+
+def examples(report: WeeklyReport, kind: str, most: int = 5) -> Picture:
+    """Turns of one kind among all in which some call is made K times."""
+    found = [one for one in report.examples if (one.population, one.kind) == ("repeated", kind)]
+    return stacked([(words.example(one), one.strip) for one in found[:most]])
+
+
+def repeats(connection: duckdb.DuckDBPyConnection, turn_id: str) -> pd.DataFrame:
+    """The calls that one turn made more than once."""
+    turn = build_turn(connection, find_turn(connection, turn_id))
+    rows = [
+        {
+            "call": letter(one.rank), "tool": one.tool, "times": one.times, "first": one.first_call,
+            "last": one.last_call, "results": one.results, "failed": one.errors,
+        }
+        for one in turn.repeats
+    ]  # fmt: skip
+    return pd.DataFrame(rows).set_index("call") if rows else pd.DataFrame()
+
+
+def signals_of(connection: duckdb.DuckDBPyConnection, turn_id: str) -> pd.DataFrame:
+    """What each signal says of one turn, and where it would halt it."""
+    found = turn_policies(connection, build_turn(connection, find_turn(connection, turn_id)))
+    heads = list(words.signal_heads(found))
+    return pd.DataFrame(words.signal_rows(found), columns=heads).set_index(heads[0])
+
+
+def unknown(connection: duckdb.DuckDBPyConnection, turn_id: str) -> tuple[str, ...]:
+    """What cannot be known of one turn."""
+    return turn_policies(connection, build_turn(connection, find_turn(connection, turn_id))).unknown
+
+
 def chart(report: WeeklyReport, name: str) -> Picture:
     """One chart of the report: calls, repeats, grid or trend."""
     found = charts(report)[name]
@@ -132,7 +179,7 @@ def strips(connection: duckdb.DuckDBPyConnection, turns: Iterable[str]) -> Pictu
     """Turns as strips, each under its words."""
     drawn = []
     for turn_id in turns:
-        turn = build_turn(connection, turn_id)
+        turn = build_turn(connection, find_turn(connection, turn_id))
         label = {True: "labelled stuck", False: "labelled not stuck", None: "not read"}[turn.stuck]
         drawn.append((f"{words.strip_alt(turn)} {label[0].upper()}{label[1:]}.", strip_of(turn)))
     return stacked(drawn)
@@ -140,6 +187,8 @@ def strips(connection: duckdb.DuckDBPyConnection, turns: Iterable[str]) -> Pictu
 
 def stacked(drawn: Sequence[tuple[str, Strip]]) -> Picture:
     """Strips below each other, each under its caption."""
+    if not drawn:
+        drawn = [("No such turn was seen.", Strip(turn_id="", ranks=(), failed=(), changes=(), halts=()))]
     parts, y = [], 0
     for caption, strip in drawn:
         height = -(-len(strip.ranks) // 50) * ROW + 4
@@ -149,7 +198,7 @@ def stacked(drawn: Sequence[tuple[str, Strip]]) -> Picture:
         svg = re.sub(r' style="max-width:\d+px"', ' preserveAspectRatio="xMinYMin"', svg)
         parts.append(f'<text class="caption" x="1" y="{y + 12}">{html.escape(caption)}</text>{svg}')
         y += CAPTION + height + 8
-    text = "\n".join(caption for caption, _ in drawn) or "no turn"
+    text = "\n".join(caption for caption, _ in drawn)
     body = "".join(parts)
     return Picture(
         standalone(f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 603 {y}" width="603">{body}</svg>'),

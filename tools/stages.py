@@ -39,6 +39,7 @@ STAGES = (
         minutes=5,
     ),
     Stage(name="replay bench", command=(sys.executable, "-m", "tools.bench.replay"), minutes=5),
+    Stage(name="notebooks", command=(sys.executable, "-m", "tools.notebooks"), minutes=5),
     Stage(name="browser", command=(sys.executable, "-m", "tools.browser"), minutes=4),
     Stage(name="pictures", command=("make", "pictures"), minutes=8),
     Stage(
