@@ -46,7 +46,9 @@ def _run(path: Path, *, write: bool) -> bool:
     after = nbformat.read(path, as_version=4)
     os.environ["TURNCAP_STATIC"] = "1"
     try:
-        nbclient.NotebookClient(after, timeout=300, resources={"metadata": {"path": str(path.parent)}}).execute()
+        nbclient.NotebookClient(
+            after, timeout=300, resources={"metadata": {"path": str(path.parent)}}
+        ).execute()
     except nbclient.exceptions.CellExecutionError as error:
         print(f"{path.name}: a cell fails: {error}")
         return True
