@@ -22,6 +22,13 @@ from tests.analytics.evidence_db import build, evidence_rows
 from tools.stages import ROOT, SKIPPED
 
 FOLDER = ROOT / "build" / "browser"
+# Eleven weeks of three models, some of it enforced, with names that try to break the page.
+WEEKS = """
+UPDATE turns SET started_at = started_at + (seq % 11) * 604800000000000, ended_at = NULL,
+    agent = ['<script>alert(1)</script>', repeat('long-agent-name-', 6), 'b'][1 + seq % 3],
+    model = 'model-' || (seq % 2), cluster_id = 'user-' || (seq % 37);
+UPDATE loop_events SET enforced = TRUE, mode = 'enforce'
+"""
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -55,14 +62,18 @@ def chromium() -> str | None:
 
 
 def _pages() -> list[Path]:
-    """The report of all bundled turns, of ten turns of somebody else's, and of none."""
+    """The report of all bundled turns, of ten turns of somebody else's, of some over weeks, and of none."""
     rows = evidence_rows()
     few = [{**row, "source": "an-agent", "label": None} for row in rows[:10]]
     pages = []
-    for name, some in (("bundled", rows), ("few", few), ("none", [])):
+    for name, some in (("bundled", rows), ("few", few), ("weeks", few * 60), ("none", [])):
         database = FOLDER / f"{name}.duckdb"
         database.unlink(missing_ok=True)
-        with open_database(build(database, some)) as connection:
+        build(database, some)
+        if name == "weeks":
+            with open_database(database, read_only=False) as connection:
+                connection.execute(WEEKS)
+        with open_database(database) as connection:
             page = FOLDER / f"{name}.html"
             page.write_text(to_html(build_report(connection, read_settings())), encoding="utf-8")
             pages.append(page)

@@ -120,11 +120,13 @@ def trend_chart(name: str, weeks: Sequence[Group], *, alt: str) -> Chart:
                 color=colour, alpha=0.18, linewidth=0,
             )  # fmt: skip
             axes.plot(places, middle, color=colour, linewidth=2, marker="o", markersize=3.5, label=text)
-        step = max(1, -(-len(weeks) // (8 if wide else 4)))
+        step = max(1, -(-len(weeks) // (8 if wide else 3)))
         axes.set_xticks(places[::step], [week.name for week in weeks[::step]])
         axes.set_ylim(bottom=0)
         axes.set_ylabel("per cent of turns")
-        axes.legend(frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2, borderaxespad=0)
+        axes.legend(
+            frameon=False, loc="lower left", bbox_to_anchor=(0, 1), ncols=2 if wide else 1, borderaxespad=0
+        )
 
     return _chart(name, draw, alt)
 

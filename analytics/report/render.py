@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote
 
@@ -33,13 +34,16 @@ def write_page(turn: TurnView, found: TurnPolicies, folder: Path) -> Path:
 
 def _write(path: Path, text: str) -> Path:
     """Write a whole file or none: a reader never sees half a report."""
+    fresh = path.with_name(path.name + ".new")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        fresh = path.with_name(path.name + ".new")
         fresh.write_text(text, encoding="utf-8")
         fresh.replace(path)
     except OSError as error:
         raise InputError(f"{path}: cannot be written ({error.strerror}); give --out another folder") from None
+    finally:
+        with suppress(OSError):
+            fresh.unlink(missing_ok=True)  # interrupted, or the disk is full
     return path
 
 

@@ -135,8 +135,10 @@ def cost(effect: Effect) -> str:
     return f"{text}. A hard cap of {number(effect.soft_cap)} would have cut {cut}."
 
 
-def alternative(decision: Recommendation) -> str:
+def alternative(decision: Recommendation, effect: Effect) -> str:
     """What the cheapest policy of the grid would have done, under the figure."""
+    if not effect.all_stuck:
+        return "What another policy would save is not known: no turn is labelled stuck."
     best = decision.leading
     if best is None or best.policy == decision.running.policy:
         return "Nothing on the grid would have cost less on these turns."
