@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.dialects.base import DialectCall, DialectTurn, Value
+from guard.tools import TOOLS, UNKNOWN
 
 _BY_GRADE = ("names-only", "no-results", "exact")
 
@@ -135,10 +136,13 @@ def _numbered(calls: list[Call], began: int | None) -> Iterable[DialectCall]:
         if key is not None and call.result is not None:
             result = results.setdefault((key, call.result), len(results))
         order, after = settled.get(position, (None, None))
+        about = TOOLS.get(call.tool or "", UNKNOWN)
         yield DialectCall(
             tool=call.tool,
             key=key,
             result=result,
+            tool_class=about.tool_class,
+            mutating=about.mutating,
             error=call.error,
             offset_ms=_offset(call.start, began),
             batch=None if call.batch is None else batches.setdefault(call.batch, len(batches) + 1),

@@ -163,6 +163,16 @@ def test_a_reply_of_several_lines_is_a_batch_and_results_settle_in_their_order()
     assert results(turn) == [0, 1, 2, 2], "c3 and c4 are one call with one result, c1 had another"
 
 
+def test_what_is_known_of_a_tool_is_said_as_the_guard_says_it() -> None:
+    session = Session().user("first").calls("Edit", "c1").calls("Read", "c2").calls("mcp__x__y", "c3")
+    (turn,) = session.says().turns()
+    assert [(call.tool_class, call.mutating) for call in turn.calls] == [
+        ("edit", True),
+        ("read", False),
+        (None, None),
+    ]
+
+
 def test_a_call_id_that_comes_again_is_another_call() -> None:
     session = Session().user("first").calls("A", "call_0", "r1").answers("call_0", "x")
     session.calls("A", "call_0", "r2").answers("call_0", "y").says()
