@@ -12,11 +12,12 @@ import re
 import shutil
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
-
-import duckdb
+from typing import TYPE_CHECKING, Any
 
 from analytics.errors import InputError
+
+if TYPE_CHECKING:  # copying the files needs nothing but turncap itself
+    import duckdb
 
 _FILTER = re.compile(r"\$__timeFilter\(\s*([\w.]+)\s*\)")
 _GENERATED_ONLY = shutil.ignore_patterns("data", "__pycache__")
@@ -61,6 +62,8 @@ def panels(dashboard: str) -> Iterator[Mapping[str, Any]]:
 
 def open_snapshot(path: Path) -> duckdb.DuckDBPyConnection:
     """A read-only connection to a published snapshot; `InputError` where the views are missing."""
+    import duckdb
+
     if not path.is_file():
         raise InputError(f"{path}: no such snapshot; publish one with: turncap snapshot")
     try:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from importlib.resources import files
 from pathlib import Path
 
@@ -55,6 +57,13 @@ def test_export_copies_every_file_and_leaves_others_alone(
     assert copied == {p.relative_to(dashboards.home()) for p in dashboards.home().rglob("*") if p.is_file()}
     assert (tmp_path / "mine.txt").read_text() == "kept"
     assert len(capsys.readouterr().out.splitlines()) == len(copied)
+
+
+def test_export_needs_none_of_the_packages_of_analytics(tmp_path: Path) -> None:
+    blocked = "import sys; sys.modules.update(duckdb=None, pandas=None, pyarrow=None, numpy=None)"
+    run = f"{blocked}; from analytics.cli import main; sys.exit(main(['dashboards', 'export', sys.argv[1]]))"
+    assert subprocess.run([sys.executable, "-c", run, tmp_path], stdout=subprocess.DEVNULL).returncode == 0
+    assert (tmp_path / "grafana/operations.json").is_file()
 
 
 def test_json_answers_every_validation_panel(snapshot: Path, tmp_path: Path) -> None:

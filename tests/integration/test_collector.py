@@ -20,7 +20,7 @@ SHOWN = [
     for path in sorted((HOME.parent / "docs").glob("*.md"))
     for block in re.findall(r"```yaml\n(receivers:.*?)```", path.read_text(encoding="utf-8"), re.S)
 ]
-PORTS = dict.fromkeys(("BENCH_SCRAPED", "BENCH_UNLUCKY"), "127.0.0.1:0")
+PORTS = dict.fromkeys(("BENCH_SCRAPED", "BENCH_PROMOTED", "BENCH_UNLUCKY"), "127.0.0.1:0")
 ADDRESSES = dict.fromkeys(("BENCH_REMOTE_WRITE", "BENCH_DOTTED"), "http://127.0.0.1:9")
 
 

@@ -11,6 +11,7 @@ from tools.dashboards.limits import HALT_SHARE
 from tools.dashboards.model import Dashboard, Override, Panel, Row, Target, Variable, datasource, link_to
 from tools.dashboards.promql import PROCESS, TURN, grown, or_zero, select
 from tools.dashboards.style import (
+    LOG_LINES,
     THRESHOLD_COLOURS,
     bars,
     colours,
@@ -364,10 +365,7 @@ EVENTS = [
                 "{{.turncap_repeat_count}} times, enforced {{.turncap_enforced}}, turn {{.turncap_turn_id}}`",
             )
         ],
-        options={
-            "showTime": True, "wrapLogMessage": True, "enableLogDetails": True, "sortOrder": "Descending",
-            "dedupStrategy": "none", "prettifyLogMessage": False, "showLabels": False, "showCommonLabels": False,
-        },
+        options=LOG_LINES | {"sortOrder": "Descending"},
         overrides=[
             Override(
                 field="turncap_turn_id",

@@ -12,6 +12,10 @@ THRESHOLD_COLOURS = {"soft-stuck": "orange", "backstop": "red", "explicit-hard":
 LOG_SCALE = {"scaleDistribution": {"type": "log", "log": 10}}
 REDUCE_LAST = {"calcs": ["lastNotNull"], "fields": "", "values": False}
 REDUCE_ALL_FIELDS = {"calcs": ["lastNotNull"], "fields": "/.*/", "values": True}
+LOG_LINES = {
+    "showTime": True, "wrapLogMessage": True, "enableLogDetails": True, "dedupStrategy": "none",
+    "prettifyLogMessage": False, "showLabels": False, "showCommonLabels": False,
+}  # fmt: skip
 PLAIN = {"color": {"mode": "fixed", "fixedColor": "text"}}
 
 

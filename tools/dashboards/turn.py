@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tools.dashboards.model import Dashboard, Panel, Row, Target, Variable, link_to
-from tools.dashboards.style import bars, colours, column, duck, limit_lines, stat, table
+from tools.dashboards.style import LOG_LINES, bars, colours, column, duck, limit_lines, stat, table
 
 UID = "turncap-turn"
 TURN_ID = "turn_id = ${turn_id:sqlstring}"
@@ -165,10 +165,7 @@ EVENTS = [
                 "{{.turncap_threshold}} {{.turncap_mode}}`",
             )
         ],
-        options={
-            "showTime": True, "wrapLogMessage": True, "enableLogDetails": True, "sortOrder": "Ascending",
-            "dedupStrategy": "none", "prettifyLogMessage": False, "showLabels": False, "showCommonLabels": False,
-        },
+        options=LOG_LINES | {"sortOrder": "Ascending"},
     ),
     Panel(
         key="turn/trace",

@@ -27,11 +27,13 @@ from tools.integration.running import (
 )
 
 OVERLAY = Path(__file__).with_name("layouts.yaml")
+UNLABELLED = {"action": "labeldrop", "regex": "(exported_)?(job|instance)"}
 SPAN = "1h"  # what $__range is on the bench
 LAYOUTS = {
     "pushed": "metrics pushed to Prometheus' OTLP receiver: job and instance are the agent's",
     "scraped": "the Collector's page scraped: job is the Collector's, the agent's is exported_job",
     "honoured": "the same with honor_labels: job and instance are the agent's",
+    "promoted": "no job and no instance, every resource attribute a label, as vmagent writes them",
     "remote-write": "written by the Collector's remote-write exporter",
 }
 AGENTS: dict[str, dict[str, Any]] = {
@@ -110,7 +112,7 @@ def run(components: Components, folder: Path, textfile: str) -> Iterator[Bench]:
     """Play the workload; while the context is open every server answers. `textfile` is scraped too."""
     with ExitStack() as stack:
         page = stack.enter_context(_page(folder / "page", textfile))
-        scraped, unlucky = free_port(), free_port()
+        scraped, promoted, unlucky = free_port(), free_port(), free_port()
         ports = {layout: free_port() for layout in (*LAYOUTS, "dotted")}
         server, endpoint = collector(
             components,
@@ -118,6 +120,7 @@ def run(components: Components, folder: Path, textfile: str) -> Iterator[Bench]:
             prometheus=f"http://127.0.0.1:{ports['pushed']}",
             overlays=[OVERLAY],
             BENCH_SCRAPED=f"127.0.0.1:{scraped}",
+            BENCH_PROMOTED=f"127.0.0.1:{promoted}",
             BENCH_REMOTE_WRITE=f"http://127.0.0.1:{ports['remote-write']}",
             BENCH_DOTTED=f"http://127.0.0.1:{ports['dotted']}",
             BENCH_UNLUCKY=f"127.0.0.1:{unlucky}",
@@ -127,6 +130,9 @@ def run(components: Components, folder: Path, textfile: str) -> Iterator[Bench]:
         agents_page = {
             "scraped": [_scrape("collector", f"127.0.0.1:{scraped}")],
             "honoured": [{**_scrape("collector", f"127.0.0.1:{scraped}"), "honor_labels": True}],
+            "promoted": [
+                {**_scrape("collector", f"127.0.0.1:{promoted}"), "metric_relabel_configs": [UNLABELLED]}
+            ],
         }
         servers = {}
         for layout, port in ports.items():
