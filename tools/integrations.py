@@ -74,6 +74,13 @@ FRAMEWORKS = (
         columns={"TestPydanticAI": "Pydantic AI"},
     ),
     Framework(
+        module="google_adk",
+        extra="google-adk",
+        package="google-adk",
+        oldest=("google-adk==2.10.0",),
+        columns={"TestADK": "Google ADK"},
+    ),
+    Framework(
         module="strands",
         extra="strands",
         package="strands-agents",

@@ -47,7 +47,7 @@ STAGES = (
         command=(sys.executable, "-m", "pytest", "-m", "heavy", "tests/guard", "-o", "timeout=600"),
         minutes=12,
     ),
-    Stage(name="integrations", command=(sys.executable, "-m", "tools.integrations"), minutes=20),
+    Stage(name="integrations", command=(sys.executable, "-m", "tools.integrations"), minutes=25),
 )
 
 
