@@ -31,7 +31,7 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 from analytics.collect import Collector
 from analytics.errors import InputError
 from guard import ToolCallGuard
-from guard.tool_call_guard import KINDS
+from guard.labels import KINDS
 
 BEGINNING_NS = 1_767_225_600 * 10**9  # 2026-01-01T00:00:00Z: the recorded turns have no dates
 SLICE = 1_000  # events between two flushes: half of what the SDK's queues hold

@@ -87,15 +87,15 @@ class Counts:
 
         self.ids: OrderedDict[str, Verdict] = OrderedDict()
         self.outstanding: dict[int, int] = {}  # call -> key
-        self._oldest = 1  # no call below this one is outstanding
+        self.oldest = 1  # no call below this one is outstanding
         self.crossed = False
         self.fired: list[Threshold] = []  # in the order in which they were reached
         self.would_halt: Threshold | None = None  # the last of them
         self.explored: dict[Threshold, bool] = {}
-        self._explored: bool | None = None  # of the last of them
+        self.last_explored: bool | None = None  # of the last of them
         self.halt: Verdict | None = None  # the enforced halt that stands
         self.bound: int | None = None  # the total up to which a person lifted it
-        self._look_ahead()
+        self.look_ahead()
 
     @property
     def signals(self) -> tuple[Repeat, RecentRepeat, NoveltyRepeat, SameResultRepeat, NoProgress]:
@@ -134,7 +134,7 @@ class Counts:
         if threshold is not None:
             return self._refuse([n], level, threshold, n)[0]
         if self._limit is not None and total > self._limit:
-            self._look_ahead()
+            self.look_ahead()
         verdict: Verdict = _make(
             Verdict,
             (
@@ -148,7 +148,7 @@ class Counts:
                 self._limit,
                 None,
                 self.would_halt,
-                self._explored,
+                self.last_explored,
                 self.policy,
             ),
         )
@@ -174,7 +174,7 @@ class Counts:
         level, numbers = levels[self._signal], list(range(first, self.calls + 1))
         if threshold is not None:
             return self._refuse(numbers, level, threshold, cause or first)
-        self._look_ahead()
+        self.look_ahead()
         verdicts = [self._verdict(n, level, self._limit, None) for n in numbers]
         for call, key, verdict in zip(asked, keys, verdicts, strict=True):
             self.outstanding[verdict.call_number] = key
@@ -254,7 +254,7 @@ class Counts:
             self._cross(levels, offset_ms)
         return None if cause is None else self._judge(levels, cause, offset_ms)
 
-    def _look_ahead(self) -> None:
+    def look_ahead(self) -> None:
         """Which limit comes next, and up to which total nothing can be reached."""
         policy = self.policy
         caps = [
@@ -314,7 +314,7 @@ class Counts:
         if tossed:
             self.explored[threshold] = explored = self._toss(threshold)
         enforced = self.mode is Mode.ENFORCE and not explored
-        self._explored = explored
+        self.last_explored = explored
         self.fired.append(threshold)
         self.would_halt = threshold
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
@@ -366,7 +366,7 @@ class Counts:
     def _verdict(self, n: int, level: int | None, limit: int | None, threshold: Threshold | None) -> Verdict:
         signal = self.policy.signal
         head = self.turn_id, n, self.total, signal, level if signal else None, self.repeat.peak, self.top_tool
-        return Verdict._make([*head, limit, threshold, self.would_halt, self._explored, self.policy])
+        return Verdict._make([*head, limit, threshold, self.would_halt, self.last_explored, self.policy])
 
     def _remember(self, call_id: str | None, verdict: Verdict) -> None:
         """Keep a call's id, and no more outstanding calls and ids than are wanted."""
@@ -377,9 +377,9 @@ class Counts:
                 ids.popitem(last=False)
                 self.dropped += 1
         while len(outstanding) > MOST_IDS:
-            if outstanding.pop(self._oldest, None) is not None:
+            if outstanding.pop(self.oldest, None) is not None:
                 self.dropped += 1
-            self._oldest += 1
+            self.oldest += 1
 
     # Settling, replies, retries, extensions
 
@@ -410,7 +410,7 @@ class Counts:
         self.epoch += 1
         for signal in self.signals:
             signal.clear()
-        self._look_ahead()
+        self.look_ahead()
         self.top_tool, self.top_identity, self.top_first, self.top_last = None, b"", 0, 0
         self.ids.clear()
         self.outstanding.clear()
@@ -428,7 +428,7 @@ class Counts:
         if granted <= 0:
             return 0
         self.bound, self.halt = bound, None
-        self._look_ahead()
+        self.look_ahead()
         self.happened.append(
             (events.TurnExtended, {"granted": granted, "by": by, "total": self.total}, offset_ms)
         )
@@ -468,7 +468,7 @@ class Counts:
     def _chunk(self, offset_ms: int) -> None:
         self.happened.append((events.CallsObserved, self.chunks.close(), offset_ms))
 
-    # Forgetting, and carrying over
+    # Forgetting
 
     def _forget_key(self, key: int) -> None:
         self.first_calls.pop(key, None)
@@ -478,73 +478,6 @@ class Counts:
     def _forget_pair(self, pair: int) -> None:
         for signal in self.signals:
             signal.forget_pair(pair)
-
-    _PLAIN = (
-        *(
-            "calls",
-            "total",
-            "committed",
-            "epoch",
-            "batches",
-            "refused",
-            "unrun",
-            "settled",
-            "errors",
-            "dropped",
-        ),
-        *("tools", "max_repeat", "top_tool", "top_first", "top_last", "streak_tool", "streak", "streak_max"),
-        *("milestones", "crossed", "fired", "bound", "_explored", "_oldest"),
-    )
-
-    def to_state(self) -> dict[str, Any]:
-        """All of it as JSON values: numbers, tool names, call ids and hashes."""
-        state: dict[str, Any] = {name: getattr(self, name) for name in self._PLAIN}
-        return state | {
-            "candidates": [[c.policy.text, c.halt_call] for c in self.candidates],
-            "keys": self.keys.to_state(bytes.hex),
-            "pairs": self.pairs.to_state(lambda pair: [pair[0], pair[1].hex()]),
-            "chunks": self.chunks.to_state(),
-            "signals": [signal.to_state() for signal in self.signals],
-            "top_identity": self.top_identity.hex(),
-            "first_calls": list(self.first_calls.items()),
-            "ids": [[call_id, _verdict_state(verdict)] for call_id, verdict in self.ids.items()],
-            "outstanding": list(self.outstanding.items()),
-            "explored": {str(threshold): value for threshold, value in self.explored.items()},
-            "halt": None if self.halt is None else _verdict_state(self.halt),
-        }
-
-    def from_state(self, state: dict[str, Any]) -> None:
-        """Take up what `to_state` returned."""
-        for name in self._PLAIN:
-            value = state[name]
-            if type(getattr(self, name)) is int and type(value) is not int:
-                raise TypeError(f"{name} is no integer")
-            setattr(self, name, value)
-        self.milestones = [tuple(row) for row in state["milestones"]]
-        self.fired = [Threshold(word) for word in state["fired"]]
-        self.would_halt = self.fired[-1] if self.fired else None
-        self.candidates = [Candidate(CapPolicy.from_text(text), call) for text, call in state["candidates"]]
-        self.keys.from_state(state["keys"], bytes.fromhex)
-        self.pairs.from_state(state["pairs"], lambda pair: (pair[0], bytes.fromhex(pair[1])))
-        self.chunks.from_state(state["chunks"])
-        for signal, saved in zip(self.signals, state["signals"], strict=True):
-            signal.from_state(saved)
-        self.top_identity = bytes.fromhex(state["top_identity"])
-        self.first_calls = dict(state["first_calls"])
-        self.ids = OrderedDict((call_id, self._restored(saved)) for call_id, saved in state["ids"])
-        self.outstanding = dict(state["outstanding"])
-        self.explored = {Threshold(word): value for word, value in state["explored"].items()}
-        self.halt = None if state["halt"] is None else self._restored(state["halt"])
-        self._look_ahead()
-
-    def _restored(self, saved: list[Any]) -> Verdict:
-        *head, threshold, would_halt, explored = saved
-        reached = [None if word is None else Threshold(word) for word in (threshold, would_halt)]
-        return Verdict._make([self.turn_id, *head, *reached, explored, self.policy])
-
-
-def _verdict_state(verdict: Verdict) -> list[Any]:
-    return list(verdict[1:-1])
 
 
 def _index(policy: CapPolicy) -> int:

@@ -7,31 +7,29 @@ import os
 import secrets
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from contextvars import ContextVar, Token
 from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
 from math import isfinite
-from types import TracebackType
 from typing import Any, NamedTuple
 from weakref import WeakSet
 
+from guard.blocks import CurrentTurn, TurnBlock, current_turn
+from guard.carrying import read_state
 from guard.clock import Clock, SystemClock
 from guard.counts import Counts
 from guard.errors import PolicyError, TurncapError
-from guard.events import LONGEST, Event, SoftCapCrossed, TurnEnded, TurnLabelled, TurnStarted, short
+from guard.events import LONGEST, Event, SoftCapCrossed, TurnEnded, TurnStarted, short
+from guard.labels import make_label
 from guard.policy import CapPolicy, Mode, Threshold
 from guard.settings import resolve
-from guard.telemetry import Telemetry, TurnSpan, attach, caller, carried, detach
+from guard.telemetry import Telemetry, TurnSpan, caller, carried
 from guard.tools import TOOLS, UNKNOWN, ToolInfo
-from guard.turn import Turn, read_state
+from guard.turn import Turn
 
 log = logging.getLogger("turncap")
 
 CANDIDATES_SIZE, CANDIDATE_COST = 6_000, 17  # bytes of them in an event; of each beside its text
-KINDS = ("stuck", "rerun", "poll", "burst", "other")
-LABELLERS = ("user", "human", "judge", "import")
-_current: ContextVar[Turn | None] = ContextVar("turncap_turn", default=None)
 _guards: WeakSet[ToolCallGuard] = WeakSet()
 
 MOST_TOOLS = 10_000  # that a guard remembers
@@ -271,37 +269,21 @@ class ToolCallGuard:
         Raises:
             PolicyError: a value that is not accepted.
         """
-        if by not in LABELLERS:
-            raise PolicyError("by", by, ", ".join(LABELLERS))
-        if kind is not None and kind not in KINDS:
-            raise PolicyError("kind", kind, ", ".join(KINDS))
-        for name, value in (("stuck", stuck), ("productive", productive)):
-            if value is not None and not isinstance(value, bool):
-                raise PolicyError(name, value, "True, False or None")
-        numeric = type(probability) in (int, float)
-        if probability is not None and not (numeric and 0 < probability <= 1):
-            raise PolicyError("probability", probability, "a number above 0, at most 1")
-        label_id = short(label_id) or secrets.token_hex(8)
-        guard_id, _, seq = str(turn_id).rpartition("-")
-        own = bool(guard_id) and seq.isascii() and seq.isdigit() and len(seq) < 19
-        label = TurnLabelled(
+        label = make_label(
+            turn_id,
             at=self.clock.unix_ns(),
-            event_id=f"{short(turn_id)}/label/{label_id}",
-            guard_id=guard_id if own else None,
-            turn_seq=int(seq) if own else None,
-            turn_id=short(turn_id),
-            label_id=label_id,
+            by=by,
             stuck=stuck,
             productive=productive,
             kind=kind,
-            task_outcome=short(task_outcome),
-            by=by,
-            judge_version=short(judge_version),
-            stratum=short(stratum),
-            probability=None if probability is None else float(probability),
+            task_outcome=task_outcome,
+            label_id=label_id,
+            judge_version=judge_version,
+            stratum=stratum,
+            probability=probability,
         )
         self._safely(lambda: self._telemetry.emit_label(label))
-        return label_id
+        return label.label_id
 
     # What its turns ask of it
 
@@ -426,71 +408,6 @@ class ToolCallGuard:
     def _new_identity(self) -> None:
         self.id = secrets.token_hex(8)
         self._seq = count(1)
-
-
-class TurnBlock:
-    """What `ToolCallGuard.turn` returns: enter it with `with` or `async with`."""
-
-    def __init__(self, guard: ToolCallGuard, circumstances: dict[str, Any]) -> None:
-        self._guard, self._circumstances = guard, circumstances
-        self._current: CurrentTurn | None = None
-
-    def __enter__(self) -> Turn:
-        if self._current is not None:
-            raise TurncapError("guard.turn(...): got a block that was entered before; make one a turn")
-        circumstances = dict(self._circumstances)
-        circumstances.setdefault("parent", current_turn())
-        self._current = CurrentTurn(self._guard.start_turn(**circumstances))
-        return self._current.__enter__()
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if self._current is not None:
-            self._current.__exit__(kind, error, trace)
-            self._current.turn.end(error=error)
-
-    async def __aenter__(self) -> Turn:
-        return self.__enter__()
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        self.__exit__(kind, error, trace)
-
-
-class CurrentTurn:
-    """What `ToolCallGuard.use_turn` returns: the turn and its span are current in the `with` block."""
-
-    def __init__(self, turn: Turn) -> None:
-        self.turn = turn
-        self._token: Token[Turn | None] | None = None
-        self._span_token: object = None
-
-    def __enter__(self) -> Turn:
-        self._token = _current.set(self.turn)
-        if self.turn.span is not None:
-            self._span_token = attach(self.turn.span)
-        return self.turn
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        token, self._token = self._token, None
-        if token is None:
-            return
-        try:
-            _current.reset(token)
-        except ValueError:  # a generator closed elsewhere: its context is gone, and what was current with it
-            return
-        if self._span_token is not None:
-            detach(self._span_token)
-
-
-def current_turn() -> Turn | None:
-    """The turn of the innermost block that is open here and has not ended."""
-    turn = _current.get()
-    return turn if turn is not None and turn.outcome is None else None
 
 
 def _after_fork() -> None:

@@ -15,8 +15,9 @@ from hashlib import blake2b
 from typing import TYPE_CHECKING, Any
 
 from guard import events
+from guard.carrying import STATE_VERSION, counts_to_state, restore_counts
 from guard.counts import Asked, Counts
-from guard.errors import PolicyError, TurncapError
+from guard.errors import PolicyError
 from guard.keys import KeyFailure, call_key, result_id
 from guard.policy import LARGEST, Threshold
 from guard.telemetry import TurnSpan, caller
@@ -25,7 +26,6 @@ from guard.verdict import ToolCall, Verdict
 if TYPE_CHECKING:
     from guard.tool_call_guard import ToolCallGuard
 
-STATE_VERSION = 1
 OUTCOMES = ("completed", "errored", "aborted")
 LONGEST_S = 1e9  # of a turn; what a clock says beyond it is no time
 
@@ -356,13 +356,13 @@ class Turn:
                 "mode": str(self._counts.mode),
                 "rates": {str(name): rate for name, rate in self._counts.rates.items()},
                 "span": span,
-                "counts": self._counts.to_state(),
+                "counts": counts_to_state(self._counts),
             }
             return json.dumps(state, separators=(",", ":")).encode()
 
     def take_up(self, state: dict[str, Any]) -> None:
         """Continue from what `to_state` returned, in the turn just made for it."""
-        self._counts.from_state(state["counts"])
+        restore_counts(self._counts, state["counts"])
         for name in ("at", "ordinal", "chunks_on_span"):
             if type(state[name]) is not int:
                 raise TypeError(f"{name} is no integer")
@@ -395,23 +395,3 @@ _CARRIED = (
     *("guard_id", "turn_seq", "turn_id", "conversation_id", "agent_name", "model"),
     *("holdout_rate", "cluster_id", "parent_id", "resumed_from", "continues", "sample"),
 )
-
-
-def read_state(state: bytes) -> dict[str, Any]:
-    """The parts of a state.
-
-    Raises:
-        TurncapError: it is none, or a newer version's.
-    """
-    try:
-        found = json.loads(state)
-        version = found["version"]
-    except (ValueError, TypeError, KeyError, RecursionError):
-        raise TurncapError(
-            "restore_turn: got bytes that are no state of a turn; give what Turn.to_state() returned"
-        ) from None
-    if version != STATE_VERSION:
-        raise TurncapError(
-            f"restore_turn: got a state of version {version}, accepted is {STATE_VERSION}; update turncap"
-        )
-    return dict(found)

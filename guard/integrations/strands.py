@@ -24,7 +24,8 @@ from strands.hooks import (
     HookRegistry,
 )
 
-from guard.tool_call_guard import CurrentTurn, ToolCallGuard
+from guard.blocks import CurrentTurn
+from guard.tool_call_guard import ToolCallGuard
 from guard.turn import Turn
 from guard.verdict import ToolCall, Verdict
 

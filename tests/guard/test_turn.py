@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from guard import Threshold, ToolCall, ToolCallGuard, TurnHalted
+from guard.carrying import counts_to_state
 from tests.guard.driving import SMALL, batch, run
 from tests.guard.receiving import Receiver
 
@@ -235,10 +236,10 @@ def test_a_retry_clears_ids_and_outstanding_calls_and_keeps_key_numbers() -> Non
 def test_while_a_halt_stands_replies_and_retries_change_nothing() -> None:
     turn = ToolCallGuard(**SMALL).start_turn()
     assert run(turn, "abaca") == (5, "soft-stuck")
-    before = turn._counts.to_state()
+    before = counts_to_state(turn._counts)
     turn.reply_finished()
     turn.retry()
-    assert turn._counts.to_state() == before
+    assert counts_to_state(turn._counts) == before
     assert turn.admit("tool", {"key": "new"}).halted
 
 
