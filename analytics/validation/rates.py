@@ -99,14 +99,14 @@ def halt_rates(
     """FDR and FHR of the stuck halts of one policy, a resumed chain counting once.
 
     `holdout`: the policy is the one that ran, so that its explored halts are a random sample of all of
-    them; elsewhere what an enforced halt hides stays a bound. `planned` labels (by turn id) of halts are
-    weighted by the probability with which they were drawn.
+    them, and speak for those enforced ones that nobody read; elsewhere these stay bounds. `planned` labels
+    (by turn id) of halts are weighted by the probability with which they were drawn.
     """
     unit = _Units.of(turns, outcome)
     halted, maybe, truth, cluster = unit.halts, unit.may_halt, unit.truth, unit.cluster
     wrong, right = halted & (truth == NOT_STUCK), halted & (truth == STUCK)
     explored = halted & unit.explored
-    if holdout and explored.any() and (halted & unit.cut_short).any():
+    if holdout and explored.any() and (halted & unit.cut_short & (truth == UNREAD)).any():
         fdr = _fdr(explored, maybe & False, truth, cluster, tail, "halts that the holdout let run on")
         fhr = _through(fdr, halted, truth, unit.known & ~halted)
     elif planned and (drawn := _drawn(turns, outcome, planned, tail)) is not None:
