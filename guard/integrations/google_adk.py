@@ -17,7 +17,8 @@ from typing import Any
 from google.adk.models.llm_response import LlmResponse
 from google.adk.plugins.base_plugin import BasePlugin
 
-from guard.tool_call_guard import CurrentTurn, ToolCallGuard
+from guard.blocks import CurrentTurn
+from guard.tool_call_guard import ToolCallGuard
 from guard.turn import Turn
 from guard.verdict import ToolCall, Verdict
 
