@@ -12,6 +12,7 @@ from analytics.dialects.claude_transcript import ClaudeTranscript
 from analytics.dialects.codex import Codex
 from analytics.dialects.codex_rollout import CodexRollout
 from analytics.dialects.gemini import GEMINI, QWEN
+from analytics.dialects.gemini_session import GeminiSession
 from analytics.dialects.genai import GenAi
 from analytics.dialects.openinference import OpenInference
 from analytics.dialects.qwen_transcript import QwenTranscript
@@ -28,6 +29,7 @@ DIALECTS: tuple[Dialect, ...] = (
     ClaudeTranscript(),
     CodexRollout(),
     QwenTranscript(),
+    GeminiSession(),
     SdkLines(),
 )
 

@@ -50,6 +50,8 @@ class ClaudeTranscript:
         line = record.body
         if record.source is not Source.LINE or not isinstance(line, Mapping):
             return None
+        if record.path.endswith(".meta.json") and "agentType" in line:
+            return ()  # beside a sub-agent's file
         kind, session = line.get("type"), text(line.get("sessionId"))
         if not isinstance(kind, str) or "systemPayload" in line:
             return None

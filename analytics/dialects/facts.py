@@ -7,10 +7,11 @@
 | result | what a call returned, in a record of its own | join by call id |
 | prompt | a person asked something | split turns |
 | end | the turn ended, or was interrupted | give the outcome |
+| session | the whole id of a session that other records name by a part of it | join ways of writing it |
 | node | a span that is no call: an agent's run, a workflow, or a step between them | find a call's turn |
 
 `origin` is the kind of record. Keys of `data` are short because there is one such row a record:
-tool, key, result, error, call (its id), start, end, seq, batch, thread, turn, session, agent, model,
+tool, key, result, error, call (its id), start, end, seq, batch, thread, turn, session, whole, agent, model,
 cluster, product, span, parent, trace, role, outcome, nested.
 """
 

@@ -1,4 +1,6 @@
-"""Gemini CLI and Qwen Code, one family: their log events. `qwen_transcript` reads Qwen Code's session files.
+"""Gemini CLI and Qwen Code, one family: their log events.
+
+`gemini_session` and `qwen_transcript` read their session files.
 
 Arguments are there where prompts are logged (Gemini CLI) or always (Qwen Code); results never are, only their
 length. There is no call id. `prompt_id` names the turn, but without a terminal it is the session's id, the
@@ -17,7 +19,14 @@ from analytics.dialects.facts import content_id, seen, session_group
 from analytics.dialects.values import argument_key, boolean, nanoseconds, number, text
 
 _EVENTS = {"user_prompt": "prompt", "tool_call": "call", "api_response": "node"}
+# What a shell command's output ends with, another number each time.
+VOLATILE = re.compile(r"^Process Group PGID: \d+$", re.MULTILINE)
 _OF_AGENT = re.compile(r"^(.*[^#])#\d+$")
+
+
+def group_of(session: str) -> str:
+    """The group of a session by the part of its id that is in its file's name."""
+    return session_group(f"gemini:{session[:8]}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +62,7 @@ class Family:
             "session": session,
             "cluster": identity(installation)[:16] if installation else None,
         }
-        group = session_group(session)
+        group = group_of(session) if self is GEMINI else session_group(session)
         if kind == "prompt":
             return [seen(kind, group, f"{turn}:{at}", record, at, turn=turn, **common)]
         agent = _OF_AGENT.match(turn) if turn is not None else None

@@ -6,7 +6,6 @@ unless its subtype says that it was put in while a turn ran or by the program it
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -14,11 +13,10 @@ import orjson
 
 from analytics.dialects.base import Record, Seen, Source
 from analytics.dialects.facts import seen, session_group
-from analytics.dialects.gemini import QWEN
+from analytics.dialects.gemini import QWEN, VOLATILE
 from analytics.dialects.values import argument_key, nanoseconds, result_key, text
 
 _TYPES = frozenset({"user", "assistant", "tool_result", "system"})
-_VOLATILE = re.compile(r"^Process Group PGID: \d+$", re.MULTILINE)
 
 
 class QwenTranscript:
@@ -90,6 +88,6 @@ def _result(answer: Mapping[str, Any], error: bool | None) -> dict[str, Any]:
             content = None
     return {
         "call": text(answer.get("id")),
-        "result": result_key(content, error=error, volatile=_VOLATILE),
+        "result": result_key(content, error=error, volatile=VOLATILE),
         "error": error,
     }

@@ -35,7 +35,7 @@ def _order(one: Seen) -> tuple[int, int, str]:
 
 def _merged(seen: Iterable[Seen]) -> list[Seen]:
     """One `Seen` a call and prompt, with what other records say of it."""
-    ones = list(seen)
+    ones = _whole_sessions(seen)
     strong = {_thread(one) for one in ones if one.kind == "prompt" and not one.data.get("weak")}
     within = {
         (one.data.get("session"), one.data.get("turn")): one.data["within"]
@@ -52,6 +52,19 @@ def _merged(seen: Iterable[Seen]) -> list[Seen]:
             continue
         out.append(_in_thread(one, within))
     return out + list(asked.values())
+
+
+def _whole_sessions(seen: Iterable[Seen]) -> list[Seen]:
+    """Everything under the whole id of its session, where one record tells it and others a part."""
+    ones = list(seen)
+    whole = {one.data.get("session"): one.data["whole"] for one in ones if one.kind == "session"}
+    told = [one for one in ones if one.kind != "session"]
+    if not whole:
+        return told
+    return [
+        _with(one, session=whole[one.data.get("session")]) if one.data.get("session") in whole else one
+        for one in told
+    ]
 
 
 def _in_thread(one: Seen, within: Mapping[tuple[Any, Any], Any]) -> Seen:

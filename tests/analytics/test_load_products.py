@@ -31,6 +31,8 @@ def home(tmp_path: Path, payload: str, place: str) -> Path:
 def projects(tmp_path: Path) -> Path:
     home(tmp_path, "claude-code.session.jsonl.gz", "projects/-home-user/session.jsonl")
     home(tmp_path, "claude-code.agent.jsonl.gz", "projects/-home-user/session/subagents/agent-1.jsonl")
+    meta = tmp_path / "projects/-home-user/session/subagents/agent-1.meta.json"
+    meta.write_text('{"agentType": "general-purpose", "description": "help"}')
     return tmp_path / "projects"
 
 
@@ -38,7 +40,9 @@ def test_the_first_use_is_two_commands(
     projects: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     database, out = str(tmp_path / "mine.duckdb"), tmp_path / "report"
-    assert "claude-code (exact): 3 turns" in load(capsys, str(projects), "--db", database)
+    told = load(capsys, str(projects), "--db", database)
+    assert "claude-code (exact): 3 turns" in told
+    assert "passed over" not in told
     assert "0 turns new" in load(capsys, str(projects), "--db", database)
     assert main(["report", "--db", database, "--out", str(out)]) == 0
     coverage = json.loads((out / "report.json").read_text())["coverage"]

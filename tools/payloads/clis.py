@@ -135,7 +135,7 @@ def gemini_cli(stage: Stage) -> list[Path]:
     options = ["--approval-mode", "yolo", "-m", "gemini-2.5-flash"]
     stage.run([*options, "-p", "please run first"], **environment)
     stage.run([*options, "--resume", "latest", "-p", "please run second"], **environment)
-    return []
+    return sorted(stage.home.glob(".gemini/tmp/*/chats/*.jsonl"))
 
 
 def qwen_code(stage: Stage) -> list[Path]:

@@ -143,7 +143,7 @@ def _program(name: str, work: Path) -> None:
         if name == "copilot-cli":
             _keep("copilot-cli-file", path, "lines", work)  # of a session that is in no other payload
         else:
-            _keep(name, path, path.name if name == "codex" else kind, work)
+            _keep(name, path, path.name if name in ("codex", "gemini-cli") else kind, work)
 
 
 def _keep(name: str, path: Path, kind: str, work: Path) -> None:
