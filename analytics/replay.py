@@ -161,6 +161,9 @@ class Replay:
         unseen = stuck >= hidden  # or it was not found at all
         low = np.where(unseen, np.maximum(floor, np.minimum(hidden, calls + 1)), stuck)
         high = np.where(unseen, NEVER, stuck)
+        if gates.signal == "repeat":  # what was lost can only have added to its counts
+            sure = turns.all_keyed[places] & (turns.retries[places] == 0)
+            high = np.where(sure, stuck, high)
         passed = np.full(len(places), gates.backstop + 1, np.int32)
         surely = passed.copy()
         back = np.flatnonzero(turns.retries[places] > 0)

@@ -90,15 +90,18 @@ def _asked(args: argparse.Namespace, running: CapPolicy) -> Iterator[CapPolicy]:
 
 
 def _words(scope: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+    for reason, turns in scope["left_out"].items():
+        yield f"Left out: {turns:,} turns, {reason}."
+    if not scope["turns"]:
+        yield "No turn with a call is left to replay: load telemetry with turncap load."
+        return
     yield (
         f"{scope['turns']:,} turns with {scope['calls']:,} calls; by their labels {scope['stuck']:,} "
         f"are stuck, {scope['not_stuck']:,} are not, {scope['unlabelled']:,} are unread."
     )
-    for reason, turns in scope["left_out"].items():
-        yield f"Left out: {turns:,} turns, {reason}."
     yield "Ran: " + scope["running"] if scope["guarded"] else "No guard ran; the released rule stands first."
     yield ""
-    yield from _table(rows)
+    yield from _table(rows, "ran" if scope["guarded"] else "released rule")
     yield ""
     for row in rows[1:4]:
         yield _compared(rows[0], row)
@@ -115,7 +118,7 @@ def _words(scope: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[st
         yield "unknown: the data of some turns lacks what the signal needs, such as results."
 
 
-def _table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
+def _table(rows: Sequence[dict[str, Any]], first: str) -> Iterator[str]:
     cells = [
         list(COLUMNS.values()),
         *([_cell(row, name) for name in COLUMNS] for row in rows),
@@ -126,7 +129,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
             cell.ljust(width) if place == 0 else cell.rjust(width)
             for place, (cell, width) in enumerate(zip(line, widths, strict=True))
         )
-        yield text + ("  <- ran" if number == 1 else "")
+        yield text + (f"  <- {first}" if number == 1 else "")
 
 
 def _cell(row: dict[str, Any], name: str) -> str:
@@ -144,6 +147,7 @@ def _compared(ran: dict[str, Any], row: dict[str, Any]) -> str:
 
     return (
         f"With {row['signal']} at {row['k']:,} past {row['soft_cap']:,} calls and a backstop of "
-        f"{row['backstop']:,}: stuck turns met {change('stuck')}, turns halted that are not stuck "
-        f"{change('not_stuck')}, calls saved {change('calls_saved')}, calls cut {change('calls_cut')}."
+        f"{row['backstop']:,}: stuck turns halted {change('stuck')}, turns that are not stuck "
+        f"{change('not_stuck')}, unread ones {change('unlabelled')}; calls saved {change('calls_saved')}, "
+        f"calls cut {change('calls_cut')}."
     )

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from analytics.cli import ExitCode, main
+from analytics.warehouse import Warehouse
+from guard.policy import CapPolicy
+from tests.analytics.recorded import Loss, database, letters, live
 
 
 def test_what_if_in_words(evidence_db: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -20,7 +23,8 @@ def test_what_if_in_words(evidence_db: Path, capsys: pytest.CaptureFixture[str])
         ["repeat", "8", "50", "1,000", "7", "28", "0", "297", "684", "exact"],
         ["repeat", "20", "50", "1,000", "7", "0", "0", "277", "0", "exact"],
     ]
-    assert "stuck turns met 7 instead of 1, turns halted that are not stuck 28 instead of 9" in shown
+    assert "stuck turns halted 7 instead of 1, turns that are not stuck 28 instead of 9" in shown
+    assert "unread ones 0 as before; calls saved 297 instead of 1, calls cut 684 instead of 198" in shown
 
 
 def test_without_a_question_it_shows_what_ran_and_how_to_ask(
@@ -44,6 +48,37 @@ def test_json(evidence_db: Path, capsys: pytest.CaptureFixture[str]) -> None:
         1000,
     )
     assert (asked["stuck"], asked["not_stuck"], asked["calls_saved"], asked["badge"]) == (1, 0, 1, "exact")
+
+
+def test_a_database_without_turns_says_so(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with Warehouse.open(tmp_path / "empty.duckdb"):
+        pass
+    assert main(["replay", "--db", str(tmp_path / "empty.duckdb")]) == ExitCode.DONE
+    assert "No turn with a call" in capsys.readouterr().out
+
+
+def test_without_a_guard_the_released_rule_comes_first(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    db = tmp_path / "transcripts.duckdb"
+    turns = [live(letters(text), CapPolicy.disabled()) for text in ("ab" * 60, "abc")]
+    connection = database(turns, [Loss(milestones=True)] * 2)
+    connection.execute("UPDATE turns SET policy_hash = NULL, mode = NULL, dialect = 'transcript'")
+    connection.execute("DELETE FROM policies")
+    connection.execute(
+        "INSERT OR REPLACE INTO meta VALUES ('application', 'turncap'), ('schema_version', '1')"
+    )
+    connection.execute(f"ATTACH '{db}' AS file")
+    connection.execute("COPY FROM DATABASE memory TO file")
+    connection.close()
+    assert main(["replay", "--db", str(db), "--stuck-at", "70"]) == ExitCode.DONE
+    shown = capsys.readouterr().out
+    assert "No guard ran; the released rule stands first." in shown
+    table = [line.split() for line in shown.splitlines() if line.startswith("repeat")]
+    assert table == [
+        ["repeat", "6", "100", "1,000", "0", "0", "1", "0", "20", "exact", "<-", "released", "rule"],
+        ["repeat", "70", "100", "1,000", "0", "0", "0", "0", "0", "exact"],
+    ]
 
 
 @pytest.mark.parametrize(
