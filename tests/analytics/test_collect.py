@@ -13,6 +13,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -337,7 +338,8 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def start(arguments: list[str], out: Path) -> tuple[subprocess.Popen[str], str]:
+@contextmanager
+def started(arguments: list[str], out: Path) -> Iterator[tuple[subprocess.Popen[str], str]]:
     process = subprocess.Popen(
         [sys.executable, *arguments, "collect", "--out", str(out), "--port", "0"],
         stdout=subprocess.PIPE,
@@ -345,7 +347,11 @@ def start(arguments: list[str], out: Path) -> tuple[subprocess.Popen[str], str]:
         text=True,
     )
     assert process.stdout is not None
-    return process, process.stdout.readline().strip()
+    try:
+        yield process, process.stdout.readline().strip()
+    finally:
+        process.kill()  # whatever the test found
+        process.communicate()
 
 
 class _At:
@@ -356,34 +362,34 @@ class _At:
 
 
 def test_a_file_size_limit_is_answered_503_and_nothing_torn_is_left(tmp_path: Path) -> None:
-    process, url = start(["-c", LIMITED], tmp_path / "out")
-    at: Any = _At(url)
-    body = logs("a", padding=9_000).SerializeToString()
-    statuses = [post(at, body)[0] for _ in range(8)]
-    assert statuses == [200] * 5 + [503] * 3
-    assert post(at, logs("small").SerializeToString())[0] == 200
-    process.send_signal(signal.SIGTERM)
-    out, errors = process.communicate(timeout=20)
-    assert process.returncode == 0
-    assert "received 6 log records" in out
-    assert "503: 3" in out
-    assert errors.count("no space left") == 1
-    assert len(lines(at, tmp_path)) == 6
+    with started(["-c", LIMITED], tmp_path / "out") as (process, url):
+        at: Any = _At(url)
+        body = logs("a", padding=9_000).SerializeToString()
+        statuses = [post(at, body)[0] for _ in range(8)]
+        assert statuses == [200] * 5 + [503] * 3
+        assert post(at, logs("small").SerializeToString())[0] == 200
+        process.send_signal(signal.SIGTERM)
+        out, errors = process.communicate(timeout=20)
+        assert process.returncode == 0
+        assert "received 6 log records" in out
+        assert "503: 3" in out
+        assert errors.count("no space left") == 1
+        assert len(lines(at, tmp_path)) == 6
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_the_command_says_where_it_listens_and_stops_cleanly(tmp_path: Path, number: signal.Signals) -> None:
-    process, url = start(["-m", "analytics"], tmp_path / "out")
-    at: Any = _At(url)
-    assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
-    assert post(at, BODY)[0] == 200
-    idle = connect(at)
-    idle.connect()  # a connection that is kept alive does not hold the stop up
-    process.send_signal(number)
-    out, errors = process.communicate(timeout=20)
-    idle.close()
-    assert (process.returncode, errors) == (0, "")
-    assert "received 2 log records, 0 spans, 0 metric points" in out
+    with started(["-m", "analytics"], tmp_path / "out") as (process, url):
+        at: Any = _At(url)
+        assert re.fullmatch(r"http://127\.0\.0\.1:\d+", url)
+        assert post(at, BODY)[0] == 200
+        idle = connect(at)
+        idle.connect()  # a connection that is kept alive does not hold the stop up
+        process.send_signal(number)
+        out, errors = process.communicate(timeout=20)
+        idle.close()
+        assert (process.returncode, errors) == (0, "")
+        assert "received 2 log records, 0 spans, 0 metric points" in out
 
 
 def test_a_second_collector_on_the_same_directory_or_port_is_told_so(
