@@ -23,9 +23,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--out",
         type=Path,
-        required=True,
+        default=Path("turncap-report"),
         metavar="DIR",
-        help="folder for report.html, report.md and report.json",
+        help="folder for report.html, report.md and report.json (default: %(default)s)",
     )
     parser.add_argument(
         "--week", metavar="WEEK", help="one ISO week, such as 2026-W48, as one look of thirteen"

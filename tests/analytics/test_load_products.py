@@ -37,14 +37,15 @@ def projects(tmp_path: Path) -> Path:
 
 
 def test_the_first_use_is_two_commands(
-    projects: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    projects: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    database, out = str(tmp_path / "mine.duckdb"), tmp_path / "report"
+    monkeypatch.chdir(tmp_path)
+    database, out = "mine.duckdb", tmp_path / "turncap-report"
     told = load(capsys, str(projects), "--db", database)
     assert "claude-code (exact): 3 turns" in told
     assert "passed over" not in told
     assert "0 turns new" in load(capsys, str(projects), "--db", database)
-    assert main(["report", "--db", database, "--out", str(out)]) == 0
+    assert main(["report", "--db", database]) == 0
     coverage = json.loads((out / "report.json").read_text())["coverage"]
     assert (coverage["turns"], coverage["calls"], coverage["rejects"]) == (3, 6, 0)
 
