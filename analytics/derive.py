@@ -9,11 +9,13 @@ from __future__ import annotations
 from hashlib import blake2b
 from importlib.resources import files
 
+import pyarrow as pa
+
 from analytics.warehouse import Warehouse
 from guard.errors import PolicyError
 from guard.policy import CapPolicy
 
-BATCH = 50_000  # turns at a time
+BATCH = 100_000  # turns at a time
 
 # Tables of one batch, in this order: what a later one reads is there.
 _TEMPORARY = ("started", "ended", "chunks")
@@ -30,8 +32,9 @@ def derive(warehouse: Warehouse) -> int:
     while True:
         with warehouse.transaction() as connection:
             connection.execute(
-                "CREATE OR REPLACE TEMP TABLE batch AS SELECT DISTINCT id AS turn_id FROM pending "
-                f"WHERE kind = 'turn' ORDER BY ALL LIMIT {BATCH}"
+                "CREATE OR REPLACE TEMP TABLE batch AS SELECT turn_id, row_number() OVER () AS place FROM "
+                "(SELECT DISTINCT id AS turn_id FROM pending "
+                f"WHERE kind = 'turn' ORDER BY ALL LIMIT {BATCH})"
             )
             (count,) = connection.execute("SELECT count(*) FROM batch").fetchall()[0]
             if not count:
@@ -69,9 +72,12 @@ def _policies(warehouse: Warehouse) -> None:
     ]
     policies = {text: _policy(text) for text in texts if text is not None}
     hashes = [blake2b(text.encode()).hexdigest()[:16] for text in policies]
-    warehouse.stage("texts", "policies", {"text": list(policies), "policy_hash": hashes})
-    connection.execute("CREATE OR REPLACE TEMP TABLE policy_texts AS SELECT * FROM texts")
-    connection.unregister("texts")
+    with warehouse.staged(
+        pa.table(
+            {"text": pa.array(list(policies), pa.string()), "policy_hash": pa.array(hashes, pa.string())}
+        )
+    ):
+        connection.execute("CREATE OR REPLACE TEMP TABLE policy_texts AS SELECT * FROM staged")
     for (text, policy), digest in zip(policies.items(), hashes, strict=True):
         connection.execute(
             "INSERT INTO policies BY NAME SELECT ? AS policy_hash, ? AS kind, ? AS signal, ? AS soft_cap, "

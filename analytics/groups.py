@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from itertools import groupby
 from typing import Any
 
@@ -149,8 +149,8 @@ def _milestones(turn: DialectTurn) -> list[tuple[Any, ...]]:
     return [(turn.turn_id, 0, k, n, first) for k, (n, first) in reached.items()]
 
 
-def insert_seen(warehouse: Warehouse, rows: Sequence[tuple[Any, ...]]) -> None:
+def insert_seen(warehouse: Warehouse, rows: list[tuple[Any, ...]]) -> None:
     """Store rows of `raw_seen`, each natural key once."""
-    columns = dict(zip(SEEN, zip(*rows, strict=True), strict=True))
-    warehouse.fold("raw_seen", columns, key=("group_id", "dialect", "seen_id"))
-    warehouse.connection.execute("INSERT INTO pending SELECT DISTINCT 'group', group_id FROM fresh")
+    seen = warehouse.arrow("raw_seen", SEEN, rows)
+    warehouse.fold("raw_seen", seen, key=("group_id", "dialect", "seen_id"))
+    warehouse.append("pending", ("kind", "id"), [("group", group) for group in {row[0] for row in rows}])

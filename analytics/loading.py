@@ -9,23 +9,29 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import IO, Any
 
+import pyarrow as pa
+
 from analytics import groups, ledger
 from analytics.derive import derive
-from analytics.dialects import DIALECTS, tool_like
+from analytics.dialects import DIALECTS, tool_like, turncap_bulk
 from analytics.dialects.base import Record, Source
-from analytics.dialects.turncap import PREFIX, TABLES, Collector
+from analytics.dialects.turncap import PREFIX, Collector
+from analytics.dialects.turncap_bulk import Bulk
 from analytics.errors import InputError
 from analytics.otlp import UnreadablePieceError, read, streams
-from analytics.otlp.framing import likeness
+from analytics.otlp.framing import Lines, likeness
 from analytics.otlp.records import Point, Unreadable
 from analytics.warehouse import Warehouse
 
-SLICE = 64 << 20  # bytes of uncompressed content committed at once
+BULK = 1 << 18  # bytes of a block from which reading in bulk pays
+WORKERS = 2  # blocks read in bulk at a time
+SLICE = 128 << 20  # bytes of uncompressed content committed at once
 REASON = 500  # characters of a reason that are kept
 HOPELESS = 1000  # unreadable pieces after which a file that gave nothing else is given up
 
@@ -92,12 +98,21 @@ class Summary:
 class Loader:
     """Loads files into an open warehouse."""
 
-    def __init__(self, warehouse: Warehouse, *, strict: bool = False) -> None:
+    def __init__(
+        self,
+        warehouse: Warehouse,
+        *,
+        strict: bool = False,
+        progress: Callable[[int, str], None] | None = None,
+    ) -> None:
         self.warehouse = warehouse
         self.strict = strict
+        self._progress = progress or (lambda done, doing: None)
+        self._done = 0  # bytes of whole files, as they lie on disk
         self.summary = Summary()
         self._collector = Collector()
         self._seen: list[tuple[Any, ...]] = []
+        self._bulk: dict[str, list[pa.Table]] = {}
         self._counters: dict[tuple[str, str, str, int], tuple[int, float]] = {}
         self._marks: dict[str, ledger.Mark] = {}
         self._waiting: list[tuple[Reject, str]] = []
@@ -109,8 +124,11 @@ class Loader:
         for path in paths:
             with streams.open_content(path) as raw:
                 self._file(path, raw)
+                if raw.seekable():
+                    self._done += raw.tell()
         self._refuse_the_unrecognised()
         self._flush()
+        self._progress(self._done, "deriving the turns that were touched")
         self.summary.turns = derive(self.warehouse) + groups.assemble_pending(self.warehouse)
         self.summary.products = {
             (dialect, grade): turns
@@ -128,8 +146,9 @@ class Loader:
         told_before, waited_before = len(self.summary.rejects), len(self._waiting)
         mark, content = ledger.resume(self.warehouse, content, path)
         told.known, told.recognised = content.position, mark.records > 0
-        for block in content.blocks():
-            for index, piece in enumerate(block.pieces):
+        for block, bulk in _ahead(content):
+            for index in self._in_bulk(block, bulk, told):
+                piece = block.pieces[index]
                 if not piece or piece.isspace():
                     continue
                 problems: list[str] = []
@@ -149,6 +168,7 @@ class Loader:
             self._bytes += block.end - block.offset
             if told.unreadable >= HOPELESS and not told.recognised and not told.foreign:
                 break
+            self._progress(self._done + (raw.tell() if raw.seekable() else told.size), "")
             if self._bytes >= SLICE and told.records:
                 self._flush()
                 mark = mark.committed()
@@ -160,6 +180,16 @@ class Loader:
             told.looks_like = told.looks_like or likeness(content.head)
             del self.summary.rejects[told_before:], self._waiting[waited_before:]
             self._marks.pop(mark.fingerprint + mark.path, None)
+
+    def _in_bulk(self, block: streams.Block, bulk: Bulk | None, told: FileSummary) -> Sequence[int]:
+        """Take in what was read in bulk; the indexes of the pieces that are left."""
+        if bulk is None:
+            return range(len(block.pieces))
+        for name, tables in bulk.tables.items():
+            self._bulk.setdefault(name, []).extend(tables)
+        told.records += bulk.events
+        told.recognised = told.recognised or bulk.events > 0
+        return bulk.left
 
     def _torn(
         self, block: streams.Block, content: streams.Content, mark: ledger.Mark, told: FileSummary
@@ -277,13 +307,13 @@ class Loader:
             return
         now = time.time_ns()
         with self.warehouse.transaction():
-            for event, rows in self._collector.rows.items():
-                if len(rows):
-                    table = TABLES[event]
-                    self.warehouse.fold(table.name, rows.columns, key=("event_id", "source"))
-                    self.warehouse.connection.execute(
-                        "INSERT INTO pending SELECT DISTINCT 'turn', turn_id FROM fresh"
-                    )
+            for rows in self._collector.rows.values():
+                name = rows.table.name
+                found = self._bulk.pop(name, [])
+                if rows.rows:
+                    found.append(self.warehouse.arrow(name, rows.columns, rows.rows))
+                if found:
+                    self._fold(name, pa.concat_tables(found))
             if self._seen:
                 groups.insert_seen(self.warehouse, self._seen)
             _insert_counters(self.warehouse, self._counters)
@@ -298,6 +328,28 @@ class Loader:
         self._marks.clear()
         self._waiting.clear()
         self._bytes = 0
+
+    def _fold(self, table: str, data: pa.Table) -> None:
+        self.warehouse.fold(table, data, key=("event_id", "source"))
+        with self.warehouse.staged(data.select(["turn_id"])):
+            self.warehouse.connection.execute(
+                "INSERT INTO pending SELECT DISTINCT 'turn', turn_id FROM staged"
+            )
+
+
+def _ahead(content: streams.Content) -> Iterator[tuple[streams.Block, Bulk | None]]:
+    """The blocks with what was read of them in bulk, some blocks ahead: Arrow works without the lock that
+    Python's threads share."""
+    with ThreadPoolExecutor(WORKERS) as pool:
+        waiting: deque[tuple[streams.Block, Future[Bulk | None] | None]] = deque()
+        for block in content.blocks():
+            large = block.end - block.offset >= BULK and isinstance(content.split, Lines)
+            waiting.append((block, pool.submit(turncap_bulk.read, block.pieces) if large else None))
+            if len(waiting) > WORKERS:
+                first, future = waiting.popleft()
+                yield first, future.result() if future else None
+        for first, future in waiting:
+            yield first, future.result() if future else None
 
 
 # What tells one process from another; other attributes of a resource may hold text.
@@ -318,20 +370,25 @@ def _insert_counters(
         return
     names = ("resource", "metric", "attributes", "started_at", "at", "value")
     rows = [(*series, *last) for series, last in counters.items()]
-    warehouse.stage("staged", "counters", dict(zip(names, zip(*rows, strict=True), strict=True)))
-    warehouse.connection.execute(
-        "INSERT INTO counters BY NAME SELECT * FROM staged "
-        "ON CONFLICT (resource, metric, attributes, started_at) "
-        'DO UPDATE SET "at" = excluded."at", value = excluded.value '
-        'WHERE (excluded."at", excluded.value) > (counters."at", counters.value)'
-    )
-    warehouse.connection.unregister("staged")
+    with warehouse.staged(warehouse.arrow("counters", names, rows)):
+        warehouse.connection.execute(
+            "INSERT INTO counters BY NAME SELECT * FROM staged "
+            "ON CONFLICT (resource, metric, attributes, started_at) "
+            'DO UPDATE SET "at" = excluded."at", value = excluded.value '
+            'WHERE (excluded."at", excluded.value) > (counters."at", counters.value)'
+        )
 
 
-def load(warehouse: Warehouse, paths: Sequence[str], *, strict: bool = False) -> Summary:
-    """Load `paths` (files, in this order) and derive.
+def load(
+    warehouse: Warehouse,
+    paths: Sequence[str],
+    *,
+    strict: bool = False,
+    progress: Callable[[int, str], None] | None = None,
+) -> Summary:
+    """Load `paths` (files, in this order) and derive; `progress` is told the bytes read and what is done.
 
     Raises:
         InputError: no file held a record, or with `strict` the first input that could not be read.
     """
-    return Loader(warehouse, strict=strict).load(paths)
+    return Loader(warehouse, strict=strict, progress=progress).load(paths)

@@ -40,6 +40,11 @@ def expand(names: Sequence[str]) -> list[str]:
     return list(found)
 
 
+def size(paths: Sequence[str]) -> int:
+    """The bytes of all files on disk; 0 where standard input, which has no end yet, is among them."""
+    return 0 if STDIN in paths else sum(Path(path).stat().st_size for path in paths)
+
+
 def _telemetry(path: Path) -> bool:
     return path.is_file() and not path.name.startswith(".") and path.suffix not in _PASSED_OVER
 

@@ -70,27 +70,23 @@ CREATE TABLE calls (
     offset_ms BIGINT,
     refused BOOLEAN NOT NULL,
     settled_after BIGINT,       -- calls admitted when it settled
-    settled_order BIGINT,       -- 0, 1, 2 … in the order in which the turn's calls settled
-    PRIMARY KEY (turn_id, n)
+    settled_order BIGINT  -- 0, 1, 2 … in the order in which the turn's calls settled
 );
 
 -- One row a retry: calls numbered up to at_call came before it; the total went back to total.
 CREATE TABLE retries (
-    turn_id TEXT NOT NULL, epoch BIGINT NOT NULL, at_call BIGINT NOT NULL, total BIGINT NOT NULL,
-    PRIMARY KEY (turn_id, epoch)
+    turn_id TEXT NOT NULL, epoch BIGINT NOT NULL, at_call BIGINT NOT NULL, total BIGINT NOT NULL
 );
 
 -- One row a milestone of the signal `repeat`: the call at which some key reached k in that epoch.
 CREATE TABLE milestones (
     turn_id TEXT NOT NULL, epoch BIGINT NOT NULL, k BIGINT NOT NULL, call BIGINT NOT NULL,
-    batch_first_call BIGINT,
-    PRIMARY KEY (turn_id, epoch, k)
+    batch_first_call BIGINT
 );
 
 -- One row a turn and candidate policy judged beside the one in force.
 CREATE TABLE candidates (
-    turn_id TEXT NOT NULL, policy_hash TEXT NOT NULL, halt_call BIGINT,
-    PRIMARY KEY (turn_id, policy_hash)
+    turn_id TEXT NOT NULL, policy_hash TEXT NOT NULL, halt_call BIGINT
 );
 
 -- One row a policy: what its hash stands for.

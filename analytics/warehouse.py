@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from analytics.errors import InputError
 
 APPLICATION = "turncap"
 SCHEMA = Path(__file__).with_name("schema.sql")
-MEMORY = "512MB"  # for DuckDB; it spills beyond
+MEMORY = "384MB"  # for DuckDB; it spills beyond
 
 _ARROW: dict[str, pa.DataType] = {
     "VARCHAR": pa.string(),
@@ -110,47 +110,58 @@ class Warehouse:
             self._kinds[table] = {name: kind for name, kind, *_ in self.rows(f"DESCRIBE {table}")}
         return self._kinds[table]
 
-    def stage(self, name: str, table: str, columns: Mapping[str, Sequence[Any]]) -> None:
-        """Make `columns` of `table` readable as the view `name`."""
+    def arrow(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
+        """Rows of `table`, their values in the order of `names`, as columns of the table's types."""
         kinds = self.kinds(table)
-        arrays = [pa.array(values, type=_ARROW[kinds[column]]) for column, values in columns.items()]
-        self.connection.register(name, pa.Table.from_arrays(arrays, names=list(columns)))
+        columns = zip(names, zip(*rows, strict=True), strict=True)
+        return pa.table({name: pa.array(values, type=_ARROW[kinds[name]]) for name, values in columns})
 
     def append(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
         """Append rows whose values stand in the order of `names`."""
         if rows:
-            self.stage("appended", table, dict(zip(names, zip(*rows, strict=True), strict=True)))
-            self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM appended")
-            self.connection.unregister("appended")
+            with self.staged(self.arrow(table, names, rows)):
+                self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM staged")
 
-    def fold(self, table: str, columns: Mapping[str, Sequence[Any]], key: tuple[str, ...]) -> None:
-        """Add to `table` what is new, one row a natural key; the temporary table `fresh` then holds it.
+    @contextmanager
+    def staged(self, data: pa.Table) -> Iterator[None]:
+        """Make `data` readable as the view `staged`."""
+        self.connection.register("staged", data)
+        try:
+            yield
+        finally:
+            self.connection.unregister("staged")
+
+    def fold(self, table: str, data: pa.Table, key: tuple[str, ...]) -> None:
+        """Add to `table` the rows of `data` that are new, one a natural key.
 
         Equal rows fold into one. Of rows that tell the same thing differently the one with the smaller
         text stays, whatever came first, and the others are noted in `conflicts`.
         """
+        with self.staged(data):
+            self._fold(table, key)
+
+    def _fold(self, table: str, key: tuple[str, ...]) -> None:
         keys = ", ".join(key)
-        self.stage("staged", table, columns)
-        self.connection.execute("CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT * FROM staged")
-        self.connection.unregister("staged")
         ((clash,),) = self.rows(
-            f"SELECT (SELECT count(*) <> count(DISTINCT ({keys})) FROM fresh) OR "
-            f"EXISTS (FROM {table} SEMI JOIN fresh USING ({keys}))"
+            f"SELECT (SELECT count(*) <> count(DISTINCT concat_ws('/', {keys})) FROM staged) OR "
+            f"EXISTS (FROM {table} SEMI JOIN staged USING ({keys}))"
         )
-        if clash:
-            for statement in (
-                f"INSERT INTO fresh BY NAME SELECT * FROM {table} SEMI JOIN fresh USING ({keys})",
+        if not clash:
+            statements = [f"INSERT INTO {table} BY NAME SELECT * FROM staged"]
+        else:
+            statements = [
+                "CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT * FROM staged",
+                f"INSERT INTO fresh BY NAME SELECT * FROM {table} SEMI JOIN staged USING ({keys})",
                 "CREATE OR REPLACE TEMP TABLE ranked AS SELECT *, row_number() OVER "
                 f"(PARTITION BY {keys} ORDER BY told) AS place FROM (SELECT f.*, to_json(f) AS told FROM "
                 "(SELECT DISTINCT * FROM fresh) f)",
                 f"INSERT OR IGNORE INTO conflicts SELECT concat_ws('/', {', '.join(key[:-1])}), {key[-1]}, "
                 "md5(told) FROM ranked WHERE place > 1",
                 f"DELETE FROM {table} WHERE ({keys}) IN (SELECT ({keys}) FROM fresh)",
-                "CREATE OR REPLACE TEMP TABLE fresh AS "
-                "SELECT * EXCLUDE (told, place) FROM ranked WHERE place = 1",
-            ):
-                self.connection.execute(statement)
-        self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM fresh")
+                f"INSERT INTO {table} BY NAME SELECT * EXCLUDE (told, place) FROM ranked WHERE place = 1",
+            ]
+        for statement in statements:
+            self.connection.execute(statement)
 
 
 def connect(path: Path, *, read_only: bool = False) -> duckdb.DuckDBPyConnection:

@@ -35,6 +35,19 @@ ALL_MINUTES = 45  # for all stages that are counted
 STAGES = (
     Stage(name="lint", command=("make", "lint"), minutes=4),
     Stage(name="test", command=("make", "test"), minutes=5),
+    Stage(
+        name="load",
+        command=(
+            sys.executable,
+            "-m",
+            "pytest",
+            "-m",
+            "heavy",
+            "tests/analytics/test_load_killed.py",
+            "tests/analytics/test_oracle.py",
+        ),
+        minutes=8,
+    ),
     # Once a machine; what is built is kept, and a build that is cut goes on from there the next time.
     Stage(
         name="build the Collector and Prometheus",

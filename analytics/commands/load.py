@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from analytics.loading import Summary
+    from analytics.warehouse import Warehouse
 
 SHOWN = 20  # rejects told one by one; the rest are counted
 
@@ -29,15 +35,23 @@ def configure(parser: argparse.ArgumentParser) -> None:
 
 def run(args: argparse.Namespace) -> int:
     """Load, say what was recognised, and name what was not."""
+    import duckdb
+
     from analytics.cli import ExitCode
-    from analytics.loading import load
     from analytics.paths import expand
     from analytics.warehouse import Warehouse
 
     paths = expand(args.paths)
     with Warehouse.open(args.db) as warehouse:
         try:
-            summary = load(warehouse, paths, strict=args.strict)
+            summary = _load(warehouse, paths, args)
+        except (KeyboardInterrupt, duckdb.InterruptException):
+            warehouse.discard_if_empty()
+            print(
+                "turncap: interrupted; what was read is kept, and the same command goes on from there",
+                file=sys.stderr,
+            )
+            return ExitCode.INTERRUPTED
         except BaseException:
             warehouse.discard_if_empty()
             raise
@@ -48,3 +62,17 @@ def run(args: argparse.Namespace) -> int:
     if len(summary.rejects) > SHOWN:
         print(f"turncap: {len(summary.rejects) - SHOWN} more; all are in table rejects", file=sys.stderr)
     return ExitCode.REJECTS if summary.rejects else ExitCode.DONE
+
+
+def _load(warehouse: Warehouse, paths: Sequence[str], args: argparse.Namespace) -> Summary:
+    from analytics.loading import load
+    from analytics.paths import size
+    from analytics.progress import Progress
+
+    if not sys.stderr.isatty():
+        return load(warehouse, paths, strict=args.strict)
+    progress = Progress(sys.stderr, size(paths))
+    try:
+        return load(warehouse, paths, strict=args.strict, progress=progress)
+    finally:
+        progress.close()

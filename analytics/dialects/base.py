@@ -28,6 +28,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Protocol
 
+import msgspec
+
 Value = Any  # str, int, float, bool, None, bytes, or lists and dicts of them: a decoded OTLP AnyValue
 
 
@@ -48,8 +50,7 @@ class SpanEvent:
     attributes: Mapping[str, Value]
 
 
-@dataclass(slots=True, kw_only=True)
-class Record:
+class Record(msgspec.Struct, kw_only=True):
     """One record in neutral form, whatever the file's encoding was. Times are nanoseconds since 1970.
 
     `name` is a span's name or a log's event name, from the field, else the attribute `event.name`, else
@@ -58,8 +59,8 @@ class Record:
 
     source: Source
     name: str
-    attributes: Mapping[str, Value] = field(default_factory=dict)
-    resource: Mapping[str, Value] = field(default_factory=dict)
+    attributes: Mapping[str, Value] = {}
+    resource: Mapping[str, Value] = {}
     scope: str = ""
     scope_version: str = ""
     trace_id: str = ""

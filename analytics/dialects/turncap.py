@@ -8,13 +8,14 @@ re-sent batches) become equal rows or rows that differ in `source` alone, and th
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from analytics.dialects.base import Record, Source
 from guard import names
 
 PREFIX = "turncap."
+TURN_SOURCE = "turn"  # the source of what a turn's span says in its own attributes
 
 INT, FLOAT, TEXT, BOOL, INTS, TEXTS = "BIGINT", "DOUBLE", "TEXT", "BOOLEAN", "BIGINT[]", "TEXT[]"
 
@@ -179,85 +180,72 @@ class RejectedError(ValueError):
     """An event of turncap's that does not keep the contract; the message says how."""
 
 
-_INTEGERS, _STRINGS = {int}, {str}
-
-
-def _is_integers(value: Any) -> bool:
-    return type(value) is list and set(map(type, value)) <= _INTEGERS
-
-
-def _is_strings(value: Any) -> bool:
-    return type(value) is list and set(map(type, value)) <= _STRINGS
-
-
-def _is_double(value: Any) -> bool:
-    return type(value) is float or type(value) is int
+def _is_list_of(kind: type) -> Callable[[Any], bool]:
+    return lambda value: isinstance(value, list) and set(map(type, value)) <= {kind}
 
 
 _CHECKS: dict[str, Callable[[Any], bool]] = {
     INT: lambda value: type(value) is int,
-    FLOAT: _is_double,
+    FLOAT: lambda value: type(value) in (int, float),
     TEXT: lambda value: type(value) is str,
     BOOL: lambda value: type(value) is bool,
-    INTS: _is_integers,
-    TEXTS: _is_strings,
+    INTS: _is_list_of(int),
+    TEXTS: _is_list_of(str),
 }
 
 
-@dataclass(slots=True, kw_only=True)
 class Rows:
-    """The rows of one raw table that wait to be written, a list a column."""
+    """The rows of one raw table that wait to be written, as tuples in the order of `columns`.
 
-    table: RawTable
-    columns: dict[str, list[Any]] = field(default_factory=dict)
-    _plan: list[tuple[str, str, Callable[[Any], bool]]] = field(default_factory=list)
+    The types of a row's values are looked up as a whole: a combination that passed once passes again. Only
+    lists are looked into, unless the decoder made them of integers.
+    """
 
-    def __post_init__(self) -> None:
-        self.columns = {name: [] for name in self.table.columns()}
-        self._plan = [(a, column(a), _CHECKS[kind]) for a, kind in self.table.attributes.items()]
+    def __init__(self, table: RawTable) -> None:
+        self.table = table
+        self.columns = tuple(table.columns())
+        self.rows: list[tuple[Any, ...]] = []
+        self._names = (
+            names.EVENT_ID, names.TURN_ID, names.GUARD_ID, names.TURN_SEQ, names.SCHEMA, *table.attributes
+        )  # fmt: skip
+        self._kinds = (TEXT, TEXT, TEXT, INT, INT, *table.attributes.values())
+        self._required = {names.EVENT_ID, names.TURN_ID, *table.required}
+        self._passed: set[tuple[type, ...]] = set()
 
     def __len__(self) -> int:
-        return len(self.columns["event_id"])
+        return len(self.rows)
 
     def add(self, attributes: Mapping[str, Any], source: str, at: int | None, version: str) -> None:
         """Append one event; RejectedError when it lacks an identity or a value has the wrong type."""
-        row = [
-            attributes.get(names.EVENT_ID), attributes.get(names.TURN_ID), source, at,
-            attributes.get(names.GUARD_ID), attributes.get(names.TURN_SEQ),
-            attributes.get(names.SCHEMA), version or None,
-        ]  # fmt: skip
-        _check_common(row)
-        for name, _, check in self._plan:
-            value = attributes.get(name)
-            if value is not None and not check(value):
+        values = tuple(map(attributes.get, self._names))
+        types = tuple(map(type, values))
+        if types not in self._passed:
+            self._check(values)
+            if list not in types:
+                self._passed.add(types)
+        event_id, turn_id, guard_id, seq, schema_version, *rest = values
+        if schema_version is not None and schema_version > names.SCHEMA_VERSION:
+            raise RejectedError(f"{names.SCHEMA} {schema_version} is newer than this turncap reads")
+        if not event_id or not turn_id:
+            raise RejectedError(f"attribute {names.EVENT_ID} or {names.TURN_ID} is empty")
+        self.rows.append(
+            (event_id, turn_id, source, at, guard_id, seq, schema_version, version or None, *rest)
+        )
+
+    def _check(self, values: tuple[Any, ...]) -> None:
+        for name, kind, value in zip(self._names, self._kinds, values, strict=True):
+            if value is None:
+                if name in self._required:
+                    raise RejectedError(f"attribute {name} is missing")
+            elif not _CHECKS[kind](value):
                 raise RejectedError(f"attribute {name} has a value of the wrong type")
-            row.append(value)
-        for name in self.table.required:
-            if attributes.get(name) is None:
-                raise RejectedError(f"attribute {name} is missing")
-        for values, value in zip(self.columns.values(), row, strict=True):
-            values.append(value)
-
-
-def _check_common(row: list[Any]) -> None:
-    event_id, turn_id, _, _, guard_id, seq, schema_version, _ = row
-    if type(event_id) is not str or type(turn_id) is not str or not event_id or not turn_id:
-        raise RejectedError("attribute turncap.event.id or turncap.turn.id is missing or no text")
-    if schema_version is not None and type(schema_version) is not int:
-        raise RejectedError("attribute turncap.schema.version is no integer")
-    if schema_version is not None and schema_version > names.SCHEMA_VERSION:
-        raise RejectedError(f"turncap.schema.version {schema_version} is newer than this turncap reads")
-    if guard_id is not None and type(guard_id) is not str:
-        raise RejectedError("attribute turncap.guard.id is no text")
-    if seq is not None and type(seq) is not int:
-        raise RejectedError("attribute turncap.turn.seq is no integer")
 
 
 class Collector:
     """Collects turncap's events as rows of the raw tables."""
 
     def __init__(self) -> None:
-        self.rows = {name: Rows(table=table) for name, table in TABLES.items()}
+        self.rows = {name: Rows(table) for name, table in TABLES.items()}
         self.events = 0  # how many were taken in
         self.problems: list[str] = []  # why others were not; whoever adds a record empties it
 
@@ -283,7 +271,7 @@ class Collector:
         turn_id = record.attributes.get(names.TURN_ID) or known.get(names.TURN_ID)
         own = {name: known[name] for name in (names.GUARD_ID, names.TURN_SEQ) if name in known}
         own |= {**record.attributes, names.TURN_ID: turn_id, names.EVENT_ID: f"{turn_id}/span"}
-        self._event(names.TURN_ENDED, own, "turn", record.at, record)
+        self._event(names.TURN_ENDED, own, TURN_SOURCE, record.at, record)
 
     def _event(
         self, name: str, attributes: Mapping[str, Any], source: str, at: int | None, record: Record
@@ -303,5 +291,4 @@ class Collector:
     def clear(self) -> None:
         """Forget the rows."""
         for rows in self.rows.values():
-            for values in rows.columns.values():
-                values.clear()
+            rows.rows.clear()

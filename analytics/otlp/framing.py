@@ -143,24 +143,36 @@ def varint(data: bytes, at: int) -> tuple[int, int] | None:
 
 def splitter(head: bytes) -> Splitter:
     """The framing that content beginning with `head` (some kilobytes, or all of it) has."""
-    length = int.from_bytes(head[:4], "big")
-    framed = head[4:5] == b"{" or head[4:8] == ZSTD or (head[4:5] == b"\n" and not head[:4].isspace())
-    if 0 < length <= _LONGEST_FRAME and framed:
+    end = 4 + int.from_bytes(head[:4], "big")
+    if _framed(head, 0) and (end + 8 > len(head) or _framed(head, end)):
         return Frames()
     # No protobuf message looks like blanks and a bracket: a part is never longer than the whole.
     text = head.lstrip(b"\xef\xbb\xbf\0 \t\r\n")
     if text.startswith((b"{", b"[")):
-        return Documents() if text.split(b"\n", 1)[0].strip() in (b"{", b"[", b"[{") else Lines()
-    if (
-        head.startswith(b"\n")
-        and (whole := varint(head, 1))
-        and head[whole[1] : whole[1] + 1] in (b"\n", b"\x12")
-    ):
+        opening, _, next_line = text.partition(b"\n")
+        alone = opening.strip() in (b"{", b"[", b"[{")
+        return Documents() if alone and next_line[:1].isspace() else Lines()
+    if _message(head, 0, None):
         return Whole()
     first = varint(head, 0)
-    if first and first[0] and first[1] < 6 and head[first[1] : first[1] + 1] == b"\n":
+    if first and _message(head, first[1], first[0]):
         return Delimited()
     return Lines()
+
+
+def _message(head: bytes, at: int, length: int | None) -> bool:
+    """Whether an export request in protobuf may stand here: its first resource, no longer than itself."""
+    if head[at : at + 1] != b"\n" or (inner := varint(head, at + 1)) is None:
+        return False
+    fits = length is None or inner[1] - at + inner[0] <= length
+    return fits and inner[0] > 0 and head[inner[1] : inner[1] + 1] in (b"\n", b"\x12")
+
+
+def _framed(head: bytes, at: int) -> bool:
+    """Whether four bytes of length and the beginning of a message stand here."""
+    length = int.from_bytes(head[at : at + 4], "big")
+    begins = head[at + 4 : at + 5] == b"{" or head[at + 4 : at + 8] == ZSTD or _message(head, at + 4, length)
+    return begins and 0 < length <= _LONGEST_FRAME
 
 
 _MAGIC = {

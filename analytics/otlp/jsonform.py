@@ -63,7 +63,10 @@ def _patient(piece: bytes) -> Iterator[Item]:
         line = None
     if isinstance(line, dict) and not _hints(line):
         return iter((Record(source=Source.LINE, name="", body=line),))
-    text = piece.decode("utf-8", "replace").strip("\ufeff\x00 \t\r\n")
+    # A list with an element a line gives its brackets as lines, and a comma behind each element.
+    text = piece.decode("utf-8", "replace").strip("\ufeff\x00 \t\r\n").removesuffix(",")
+    if text in ("[", "]"):
+        return iter(())
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as error:

@@ -15,6 +15,25 @@ import msgspec
 
 from analytics.otlp import model
 
+
+class Integers(list[int]):
+    """A list of integers of at most 64 bits, and of nothing else: who knows the type need not look inside."""
+
+    __slots__ = ()
+
+
+class Texts(list[str]):
+    """A list of texts, and of nothing else."""
+
+    __slots__ = ()
+
+
+class Empty(list[Any]):
+    """A list of nothing, which may stand for either."""
+
+    __slots__ = ()
+
+
 LEAST, MOST = -(2**63), 2**63 - 1
 
 _whole_numbers = msgspec.json.Decoder(list[Annotated[int, msgspec.Meta(ge=LEAST, le=MOST)]]).decode
@@ -48,14 +67,20 @@ def array(raw: bytes) -> list[Any]:
     """A list. Whole numbers in the form every exporter writes are stripped of their wrapping in one go."""
     if raw.startswith(_HEAD) and raw.endswith(_TAIL):
         body = raw[len(_HEAD) : -len(_TAIL)]
+        bare = body.replace(_GLUE, b",")
         try:
-            numbers = _whole_numbers(b"[" + body.replace(_GLUE, b",") + b"]")
+            numbers = _whole_numbers(b"[" + bare + b"]")
         except msgspec.DecodeError:
             pass
         else:
-            if len(numbers) == body.count(_GLUE) + 1:
-                return numbers
-    return [any_value(one) for one in _array_value(raw).values or ()]
+            # As many as there was glue to replace: else a comma stood inside one of the texts.
+            if (len(numbers) - 1) * (len(_GLUE) - 1) == len(body) - len(bare):
+                return Integers(numbers)
+    found = [any_value(one) for one in _array_value(raw).values or ()]
+    kinds = set(map(type, found))
+    if not kinds:
+        return Empty()
+    return Texts(found) if kinds == {str} else found
 
 
 def any_value(value: model.AnyValue | None) -> Any:
@@ -89,7 +114,8 @@ def attributes(pairs: Sequence[model.KeyValue] | None) -> dict[str, Any]:
         if (text := value.stringValue) is not None:
             out[pair.key] = text
         elif (number := value.intValue) is not None:
-            out[pair.key] = _attribute_integer(number)
+            short = type(number) is str and len(number) < 19
+            out[pair.key] = int(number) if short else _attribute_integer(number)
         elif (raw := value.arrayValue) is not model.NONE and (found := bytes(raw)) != b"null":
             out[pair.key] = array(found)
         else:

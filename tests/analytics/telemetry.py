@@ -115,7 +115,8 @@ def log_line(
 
 def span(events: Sequence[Event], number: int, attributes: Mapping[str, Any] | None = None) -> dict[str, Any]:
     """One `turncap.turn` span that carries `events`."""
-    own = {"turncap.turn.id": events[0].attributes["turncap.turn.id"]} if events else {}
+    ids = ("turncap.turn.id", "turncap.guard.id", "turncap.turn.seq")
+    own = {name: events[0].attributes[name] for name in ids} if events else {}
     return {
         "traceId": f"{number:032x}",
         "spanId": f"{number:016x}",

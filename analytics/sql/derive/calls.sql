@@ -3,6 +3,7 @@
 -- names are found without the chunks before, which may be lost.
 WITH told AS (
     SELECT
+        place,
         turn_id,
         chunk_first_call + generate_subscripts(calls_key, 1) - 1 AS n,
         unnest(calls_key) AS key,
@@ -10,52 +11,59 @@ WITH told AS (
         unnest(calls_mutating) AS mutating,
         unnest(calls_offset_ms) AS offset_ms,
         unnest(calls_batch) AS batch,
-        chunk_index
+        chunk_index,
+        clashing
     FROM chunks
 ),
 numbered AS (
-    SELECT * FROM told WHERE n IS NOT NULL
-    QUALIFY row_number() OVER (PARTITION BY turn_id, n ORDER BY chunk_index) = 1
-),
-names AS (
-    SELECT
-        turn_id,
-        list_max(calls_tool) - len(tools) + generate_subscripts(tools, 1) AS tool_index,
-        unnest(tools) AS tool,
-        unnest(tools_class) AS tool_class,
-        chunk_index
-    FROM chunks
-    WHERE len(tools) > 0
+    SELECT * FROM told WHERE n IS NOT NULL AND NOT clashing
+    UNION ALL
+    SELECT * FROM told WHERE n IS NOT NULL AND clashing
+    QUALIFY row_number() OVER (PARTITION BY place, n ORDER BY chunk_index) = 1
 ),
 tools AS (
-    SELECT * FROM names QUALIFY row_number() OVER (PARTITION BY turn_id, tool_index ORDER BY chunk_index) = 1
-),
-settling AS (
-    SELECT
-        turn_id,
-        chunk_index,
-        unnest(settled_call) AS n,
-        unnest(settled_result) AS result,
-        unnest(settled_error) AS error,
-        unnest(settled_after) AS settled_after,
-        generate_subscripts(settled_call, 1) AS place
-    FROM chunks
+    SELECT place, tool_index, arg_min(tool, chunk_index) AS tool, arg_min(tool_class, chunk_index) AS tool_class
+    FROM (
+        SELECT
+            place,
+            chunk_index,
+            list_max(calls_tool) - len(tools) + generate_subscripts(tools, 1) AS tool_index,
+            unnest(tools) AS tool,
+            unnest(tools_class) AS tool_class
+        FROM chunks
+        WHERE len(tools) > 0
+    )
+    GROUP BY place, tool_index
 ),
 settled AS (
     SELECT
-        *,
-        row_number() OVER (PARTITION BY turn_id ORDER BY chunk_index, place) - 1 AS settled_order
-    FROM settling
-    QUALIFY row_number() OVER (PARTITION BY turn_id, n ORDER BY chunk_index, place) = 1
+        place,
+        n,
+        min(settled_order) AS settled_order,
+        arg_min(result, settled_order) AS result,
+        arg_min(error, settled_order) AS error,
+        arg_min(settled_after, settled_order) AS settled_after
+    FROM (
+        SELECT
+            place,
+            unnest(settled_call) AS n,
+            unnest(settled_result) AS result,
+            unnest(settled_error) AS error,
+            unnest(settled_after) AS settled_after,
+            settled_before + generate_subscripts(settled_call, 1) - 1 AS settled_order
+        FROM chunks
+    )
+    WHERE settled_order IS NOT NULL
+    GROUP BY place, n
 ),
 halting AS (
-    SELECT DISTINCT c.turn_id, coalesce(c.batch, -c.n) AS causing
+    SELECT DISTINCT c.place, coalesce(c.batch, -c.n) AS causing
     FROM loop_events e SEMI JOIN batch USING (turn_id)
     JOIN numbered c ON c.turn_id = e.turn_id AND c.n = e.call_number
     WHERE e.enforced
 ),
 epochs AS (
-    SELECT c.turn_id, c.n, max(r.epoch) AS epoch
+    SELECT c.place, c.n, max(r.epoch) AS epoch
     FROM numbered c JOIN (FROM retries SEMI JOIN batch USING (turn_id)) r
         ON r.turn_id = c.turn_id AND r.at_call < c.n
     GROUP BY ALL
@@ -76,7 +84,7 @@ SELECT
     s.settled_after,
     s.settled_order
 FROM numbered c
-LEFT JOIN tools t USING (turn_id, tool_index)
-LEFT JOIN settled s USING (turn_id, n)
-LEFT JOIN epochs e USING (turn_id, n)
-LEFT JOIN halting h ON h.turn_id = c.turn_id AND h.causing = coalesce(c.batch, -c.n)
+LEFT JOIN tools t USING (place, tool_index)
+LEFT JOIN settled s USING (place, n)
+LEFT JOIN epochs e USING (place, n)
+LEFT JOIN halting h ON h.place = c.place AND h.causing = coalesce(c.batch, -c.n)

@@ -160,6 +160,7 @@ FORMS = {
     "NULs at the end": PLAIN + b"\0" * 300,
     "a list on one line": b"[" + b",".join(line.strip() for line in LINES) + b"]\n",
     "one indented value after the other": b"".join(INDENTED),
+    "a list, an element a line": b"[\n" + b",\n".join(line.strip() for line in LINES) + b"\n]\n",
     "an indented list": json.dumps([json.loads(line) for line in LINES], indent=2).encode(),
     "an indented list, four spaces": json.dumps([json.loads(line) for line in LINES], indent=4).encode()
     + b"\n",
@@ -371,7 +372,9 @@ def test_values_as_writers_spell_them(line: bytes, column: str, expected: Any) -
     assert isinstance(record, Record)
     assert collector.add(record)
     assert collector.problems == []
-    assert collector.rows["turncap.turn.started"].columns[column] == [expected]
+    started = collector.rows["turncap.turn.started"]
+    (row,) = started.rows
+    assert dict(zip(started.columns, row, strict=True))[column] == expected
 
 
 @pytest.mark.parametrize(
