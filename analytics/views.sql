@@ -35,6 +35,16 @@ SELECT
     array_to_string(CAST(json_extract_string(s, '$.unseen[*]') AS TEXT[]), ', ') AS unseen
 FROM (SELECT unnest(CAST(json_extract(json, '$.signals') AS JSON[])) AS s FROM report);
 
+-- One row a population (turns that are or would be halted; turns in which some call reached stuck_at) and kind of the
+-- false-stuck pattern: how many by their calls up to there, how many by the whole turn, and what readers say of these.
+CREATE OR REPLACE VIEW report_kinds AS
+SELECT
+    k ->> 'population' AS population, coalesce(k ->> 'kind', 'not known') AS kind, CAST(k ->> 'turns' AS BIGINT) AS turns,
+    CAST(k ->> 'share' AS DOUBLE) AS share, CAST(k ->> 'low' AS DOUBLE) AS low, CAST(k ->> 'high' AS DOUBLE) AS high,
+    CAST(k ->> 'whole' AS BIGINT) AS whole, CAST(k ->> 'labelled' AS BIGINT) AS labelled,
+    CAST(k ->> 'labelled_agree' AS BIGINT) AS labelled_agree
+FROM (SELECT unnest(CAST(json_extract(json, '$.false_stuck') AS JSON[])) AS k FROM report);
+
 -- One row a week: the share of turns that are or would be halted, with its interval.
 CREATE OR REPLACE VIEW report_trend AS
 SELECT
@@ -70,16 +80,6 @@ SELECT
     count(*) FILTER (would_halt_call IS NOT NULL AND NOT stuck) AS halts_not_stuck,
     count(*) FILTER (would_halt_call IS NOT NULL AND stuck IS NULL) AS halts_unread
 FROM seen_turns WHERE calls > 0 AND started IS NOT NULL GROUP BY ALL;
-
--- One row a kind and population: what the labels call the turns that are halted, or that repeat a call stuck_at times.
-CREATE OR REPLACE VIEW labelled_kinds AS
-SELECT population, coalesce(kind, 'not read yet') AS kind, count(*) AS turns
-FROM (
-    SELECT 'halted or would be' AS population, kind FROM seen_turns WHERE would_halt_call IS NOT NULL
-    UNION ALL
-    SELECT 'some call repeated stuck_at times', kind FROM seen_turns WHERE max_repeat >= stuck_at
-)
-GROUP BY ALL;
 
 -- One row a weekly look at a question.
 CREATE OR REPLACE VIEW verdict_history AS

@@ -23,6 +23,7 @@ REPORT = {
         for question, verdict, rates in (("soft_cap", "too low", RATES), ("multiplier", "validated", []))
     ],
     "signals": [],
+    "false_stuck": [],
     "gates": [],
     "trend": {"weeks": []},
 }  # fmt: skip

@@ -62,6 +62,8 @@ def test_the_report_is_what_the_views_tell(database: Path, tmp_path: Path) -> No
     ]  # fmt: skip
     unrated = "SELECT * FROM report_verdicts WHERE rate IS NULL OR low IS NULL OR tolerance IS NULL"
     assert _rows(target, unrated) == []
+    kinds = "SELECT count(*) > 4, count(turns) = count(*), count(whole) = count(*) FROM report_kinds"
+    assert _rows(target, kinds) == [(True, True, True)]
     for view in ("report_signals", "report_gates", "report_trend"):
         first = _rows(target, f"SELECT * FROM {view}")[0]
         assert None not in first, view

@@ -162,27 +162,29 @@ PATTERN = [
     bars(
         "val/kinds-halted",
         "What the halted turns were doing",
-        "Turns that were or would have been halted, by the kind that a reader gave: `rerun` is the known false-stuck "
-        "pattern (the same build or test again after each fix), `poll` waits for something.",
+        "Turns that were or would have been halted, by what their calls up to the halt look like. `re-run cycle` is the known "
+        "false-stuck pattern (the same build or test again after each fix), `polling` waits for something.",
         [
             duck(
-                "SELECT kind, turns FROM labelled_kinds WHERE population LIKE 'halted%' ORDER BY turns DESC, kind"
+                "SELECT kind, turns FROM report_kinds WHERE population = 'halted' AND turns > 0 ORDER BY turns DESC, kind"
             )
         ],
         width=6,
         rows=True,
+        noValue="no halt, or published without a report",
     ),
     bars(
         "val/kinds-repeating",
         "What all repeating turns were doing",
-        "All turns in which some call was made as often as the stuck threshold, halted or not, by kind.",
+        "All turns in which some call was made as often as the stuck threshold, halted or not, by the whole turn.",
         [
             duck(
-                "SELECT kind, turns FROM labelled_kinds WHERE population LIKE 'some%' ORDER BY turns DESC, kind"
+                "SELECT kind, whole AS turns FROM report_kinds WHERE population = 'repeated' AND whole > 0 ORDER BY whole DESC, kind"
             )
         ],
         width=6,
         rows=True,
+        noValue="none, or published without a report",
     ),
     table(
         "val/to-read",

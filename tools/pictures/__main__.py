@@ -5,6 +5,7 @@
 Operations: the bundled turns through real guards, their metrics laid over eight days in a real Prometheus.
 Validation and one turn: the bundled turns as a published snapshot, their days spread over twelve weeks. Log
 panels show the same events as Loki would be asked for; no Loki runs. No proof that Grafana draws the same.
+Before that, LogQL and TraceQL are parsed by Grafana's grammars.
 Exit code 75, with the reason in the last line, where a program cannot be had.
 """
 
@@ -48,7 +49,7 @@ def main(copies: str | None = None) -> int:
     if browser is None or shutil.which("npm") is None:
         return _skip("there is no Chromium or no npm")
     FOLDER.mkdir(parents=True, exist_ok=True)
-    for name in ("package.json", "page.jsx", "shoot.mjs"):
+    for name in ("package.json", "page.jsx", "shoot.mjs", "grammar.mjs"):
         shutil.copy(HERE / name, FOLDER)
     install = [
         "npm",
@@ -61,6 +62,9 @@ def main(copies: str | None = None) -> int:
     ]
     if subprocess.run(install, cwd=FOLDER, check=False).returncode:
         return _skip("npm cannot fetch Grafana's components")
+    files = sorted((ROOT / "dashboards/grafana").glob("*.json"))
+    if subprocess.run(["node", FOLDER / "grammar.mjs", *files], cwd=FOLDER, check=False).returncode:
+        return 1
     now = time.time()
     _operations(components, now)
     _of_snapshot(now)
