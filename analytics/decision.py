@@ -18,7 +18,7 @@ from analytics.validation.gates import Question, State
 from analytics.validation.needed import least_halts
 from analytics.validation.outcomes import places_of
 from analytics.validation.population import STUCK, Outcome, Turns
-from analytics.validation.rates import HaltRates, halt_rates
+from analytics.validation.rates import HaltRates
 from analytics.validation.settings import Grid, Price
 from analytics.validation.verdicts import Case
 from guard.policy import SIGNALS, CapPolicy
@@ -162,9 +162,7 @@ def decide(case: Case, policies: Sequence[CapPolicy], counts: pd.DataFrame) -> R
     kinds = set(case.turns.frame["kind"])
     why = ""
     for one in _promising(ranked, now):
-        rates = halt_rates(
-            case.turns, case.replay.under(one.policy), tail=case.look.level, planned=case.planned
-        )
+        rates = case.rates(one.policy, tail=case.look.level)
         missing = _missing(case, one.policy, rates, kinds)
         if missing:
             why = why or f"{one.policy.text} looks best, but {'; '.join(missing)}"

@@ -31,8 +31,9 @@ QUANTILES = (("median", 0.50), ("90 %", 0.90), ("99 %", 0.99), ("largest", 1.0))
 class Effect:
     """What the rule did, or in shadow would have done, to the turns in scope; turns and calls.
 
-    `stuck_before` are stuck turns that made no call past the soft cap. `cut_by_hard_cap` are turns that a
-    plain cap at the soft cap would have halted, `beyond_hard_cap` the calls lost by that.
+    Of `unknown` turns too little is recorded to know. `stuck_before` are stuck turns that made no call
+    past the soft cap. `cut_by_hard_cap` are turns that a plain cap at the soft cap would have halted,
+    `beyond_hard_cap` the calls lost by that.
     """
 
     turns: int
@@ -41,6 +42,7 @@ class Effect:
     stuck: int
     not_stuck: int
     unread: int
+    unknown: int
     by_backstop: int
     all_stuck: int
     stuck_before: int
@@ -130,6 +132,7 @@ def _effect(case: Case) -> Effect:
         stuck=int((outcome.halts & (truth == STUCK)).sum()),
         not_stuck=int((outcome.halts & (truth == NOT_STUCK)).sum()),
         unread=int((outcome.halts & (truth == UNREAD)).sum()),
+        unknown=int((outcome.may_halt | outcome.unknown).sum()),
         by_backstop=int(outcome.backstop.sum()),
         all_stuck=int((truth == STUCK).sum()),
         stuck_before=int(((truth == STUCK) & ~over).sum()),
@@ -154,6 +157,8 @@ def _answers(effect: Effect, best: Costed | None, decided: Recommendation | None
     if e.halted:
         cost += f"; {e.not_stuck:,} of its {_n(e.halted, 'halt')} were not stuck"
         cost += f", {e.unread:,} were not read" if e.unread else ""
+    if e.unknown:
+        cost += f"; of {e.unknown:,} it cannot be known, as too little of them is recorded"
     cost += f"; a hard cap of {e.soft_cap:,} would have cut {e.cut_by_hard_cap:,}."
     if best is None:
         other = "No other policy of the grid can be shown to do better on these turns."
@@ -197,7 +202,9 @@ def _wait(verdict: Verdict) -> str:
         parts.append(f"{_n(needed.labels, 'further label')} of {which} turns")
     if needed.clusters:
         parts.append(f"{needed.clusters:,} more {verdict.scope['cluster'] or 'user'}s among them")
-    text = f"{name}: {', '.join(parts) or 'not known'}"
+    if not parts:
+        return f"{name}: {needed.never or 'not known'}."
+    text = f"{name}: {', '.join(parts)}"
     if needed.weeks_shadow is not None:
         text += (
             f"; {needed.weeks_shadow:g} weeks in shadow, {needed.weeks_holdout_20:g} at holdout 0.20, "
@@ -289,7 +296,8 @@ def _quantile(values: Counts, share: float) -> int | None:
 def _excluded(case: Case) -> tuple[str, ...]:
     """What the data exclude already, by one-sided 95 % bounds over users."""
     turns, policy = case.turns, case.population.policy
-    outcome, everyone = case.replay.under(policy), np.ones(len(turns), dtype=bool)
+    outcome = case.replay.under(policy)
+    maybe = outcome.halts | outcome.may_halt | outcome.unknown
     free = ~turns.flags("length_limited")
 
     def at_most(flags: Flags, among: Flags) -> float:
@@ -299,7 +307,7 @@ def _excluded(case: Case) -> tuple[str, ...]:
         ).high  # fmt: skip
 
     claims = [
-        (at_most(outcome.halts, everyone & ~outcome.unknown), "of your turns are halted by the rule"),
+        (at_most(maybe, turns.telling(policy.signal)), "of your turns are halted by the rule"),
         (
             at_most(turns.calls > (policy.backstop or 0), free),
             f"of turns without a step limit make more than {policy.backstop or 0:,} calls",

@@ -71,6 +71,10 @@ def needed_halts(
     least_clusters: int,
 ) -> Needed:  # fmt: skip
     """For K and S: halts to be read for a word, and the turns in which so many come."""
+    if not len(turns):
+        return Needed(
+            never="turns that tell what the signal needs: arguments, and results where it counts them"
+        )
     fdr, read = rates.fdr, rates.stuck + rates.not_stuck
     spread = max(1.0, fdr.n / fdr.n_eff) if fdr.n_eff else 1.0
     if fdr.estimate is not None and fdr.estimate > tolerance[0]:

@@ -13,6 +13,7 @@ import pandas as pd
 
 from analytics.database import select
 from guard.policy import CapPolicy
+from guard.signals import BY_NAME
 
 Flags = npt.NDArray[np.bool_]
 Counts = npt.NDArray[np.int64]
@@ -69,6 +70,15 @@ class Turns:
     def flags(self, column: str) -> Flags:
         """A column of truths."""
         return self.frame[column].to_numpy(dtype=bool)
+
+    def telling(self, signal: str | None) -> Flags:
+        """Turns whose grade has what a signal needs: keys, and results where it counts them.
+
+        The grade is a property of who wrote the turn. What else hides a halt may hang on the turn itself and
+        is a bound, never left out.
+        """
+        lacking = {"names-only", "no-results"} if BY_NAME[signal or "repeat"].of_results else {"names-only"}
+        return ~self.frame["grade"].isin(lacking).to_numpy(dtype=bool)
 
     @property
     def calls(self) -> Counts:

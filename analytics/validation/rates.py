@@ -50,14 +50,15 @@ class Planned:
 class HaltRates:
     """One policy's stuck halts: raw counts of turns, then both rates, always together.
 
-    `read` halts have a label, `explored` ran on although they were to be halted.
+    `explored` halts ran on although they were to be halted; `observed` are those explored or read. `hidden`
+    turns may be halted or not: what would tell is lost, or lies behind an enforced halt.
     """
 
     halts: int
     stuck: int
     not_stuck: int
     unread: int
-    unknown: int
+    hidden: int
     explored: int
     observed: int
     fdr: Share
@@ -108,13 +109,13 @@ def halt_rates(
     explored = halted & unit.explored
     if holdout and explored.any() and (halted & unit.cut_short & (truth == UNREAD)).any():
         fdr = _fdr(explored, maybe & False, truth, cluster, tail, "halts that the holdout let run on")
-        fhr = _through(fdr, halted, truth, unit.known & ~halted)
+        fhr = _through(fdr, halted, truth, ~halted)
     elif planned and (drawn := _drawn(turns, outcome, planned, tail)) is not None:
         fdr = drawn
-        fhr = _through(fdr, halted, truth, unit.known & ~halted)
+        fhr = _through(fdr, halted, truth, ~halted)
     else:
         fdr = _fdr(halted, maybe, truth, cluster, tail, "all halts")
-        clean = unit.known & ~halted & (truth != STUCK)
+        clean = ~halted & (truth != STUCK)
         fhr = share_of(
             "FHR", least=wrong, most=(halted | maybe) & (truth != STUCK), n_least=clean | wrong,
             n_most=clean | (halted | maybe) & (truth != STUCK), read=None,
@@ -122,13 +123,13 @@ def halt_rates(
         )  # fmt: skip
         if (halted & (truth == UNREAD)).any():  # the unread are taken to be like the read, as in FDR
             fhr = replace(fhr, estimate=_carried(fdr.estimate, halted, clean))
-    stuck = unit.known & (truth == STUCK)
+    stuck = truth == STUCK
     return HaltRates(
         halts=int(halted.sum()),
         stuck=int(right.sum()),
         not_stuck=int(wrong.sum()),
         unread=int((halted & (truth == UNREAD)).sum()),
-        unknown=int((unit.unknown | maybe).sum()),
+        hidden=int(maybe.sum()),
         explored=int(explored.sum()),
         observed=int((explored | wrong | right).sum()),
         fdr=fdr,
@@ -196,23 +197,17 @@ class _Units:
 
     halts: Flags
     may_halt: Flags
-    unknown: Flags
     cut_short: Flags
     explored: Flags
     truth: Counts
     cluster: Counts
-
-    @property
-    def known(self) -> Flags:
-        return ~self.unknown
 
     @classmethod
     def of(cls, turns: Turns, outcome: Outcome) -> _Units:
         stuck_halts = outcome.halts & ~outcome.backstop
         units = cls(
             halts=stuck_halts,
-            may_halt=outcome.may_halt,
-            unknown=outcome.unknown,
+            may_halt=outcome.may_halt | outcome.unknown,
             cut_short=turns.flags("cut_short"),
             explored=turns.flags("explored") | (stuck_halts & ~turns.flags("cut_short")),
             truth=turns.truth,
@@ -233,11 +228,9 @@ class _Units:
         first = np.zeros(len(names), dtype=np.int64)
         first[code[::-1]] = self.cluster[::-1]
         halts = any_of(self.halts)
-        unknown = any_of(self.unknown) & ~halts
         return _Units(
             halts=halts,
-            may_halt=any_of(self.may_halt) & ~halts & ~unknown,
-            unknown=unknown,
+            may_halt=any_of(self.may_halt) & ~halts,
             cut_short=any_of(self.cut_short),
             explored=any_of(self.explored),
             truth=np.where(stuck, STUCK, np.where(fine, NOT_STUCK, UNREAD)),

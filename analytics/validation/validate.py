@@ -190,12 +190,17 @@ def _by_agent(case: Case) -> tuple[ByAgent, ...]:
     agents = frame[few[0]]
     names = sorted(agents.unique())
     policy, rows = case.population.policy, []
-    outcome = case.replay.under(policy)
+    outcome, telling = case.replay.under(policy), case.turns.telling(policy.signal)
     for name in names:
         mine = (agents == name).to_numpy(dtype=bool)
         turns = case.turns.where(mine)
+        told = mine & telling
         rates = halt_rates(
-            turns, outcome.where(mine), tail=case.look.level, planned=case.planned, holdout=True
+            case.turns.where(told),
+            outcome.where(told),
+            tail=case.look.level,
+            planned=case.planned,
+            holdout=True,
         )
         free = turns.where(~turns.flags("length_limited"))
         shares = [rates.fdr, rates.fhr]

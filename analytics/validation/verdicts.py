@@ -92,6 +92,19 @@ class Case:
         """The turns in scope."""
         return self.population.turns
 
+    def told(self, policy: CapPolicy) -> tuple[Turns, Outcome]:
+        """The turns whose data have what a policy's signal needs, and what the policy would do to them."""
+        outcome, telling = self.replay.under(policy), self.turns.telling(policy.signal)
+        if telling.all():
+            return self.turns, outcome
+        return self.turns.where(telling), outcome.where(telling)
+
+    def rates(self, policy: CapPolicy, *, tail: float) -> HaltRates:
+        """The rates of a policy's stuck halts; for the running one by the holdout where there is one."""
+        turns, outcome = self.told(policy)
+        holdout = policy == self.population.policy
+        return halt_rates(turns, outcome, tail=tail, planned=self.planned, holdout=holdout)
+
     @property
     def stuck_calls(self) -> int:
         """Calls made in stuck turns: what a saving is a share of."""
@@ -178,17 +191,14 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
     def other(value: int) -> CapPolicy:
         return _policy(policy, stuck_at=value) if of_k else _policy(policy, soft_cap=value)
 
-    outcome = case.replay.under(policy)
-    rates = {
-        level: halt_rates(case.turns, outcome, tail=level, planned=case.planned, holdout=True)
-        for level in {case.look.level, stats.ONE_LOOK}
-    }
+    turns, outcome = case.told(policy)
+    rates = {level: case.rates(policy, tail=level) for level in {case.look.level, stats.ONE_LOOK}}
 
     def word_at(level: float, clusters: int) -> tuple[Word, int | None]:
         own = rates[level]
 
         def within(value: int) -> bool:
-            found = halt_rates(case.turns, case.replay.under(other(value)), tail=level, planned=case.planned)
+            found = case.rates(other(value), tail=level)
             few = min(found.fdr.clusters, found.fhr.clusters) < clusters
             return not few and found.fdr.high <= tolerance[0] and found.fhr.high <= tolerance[1]
 
@@ -213,6 +223,9 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
         word = Word.INSUFFICIENT
     if word is Word.INSUFFICIENT:
         reasons.append(_halts_reason(own, tolerance, least))
+        if len(turns) < len(case.turns):
+            left = len(case.turns) - len(turns)
+            reasons.append(f"{left:,} turns do not tell what {policy.signal} needs and are left out here")
     elif word is Word.TOO_LOW:
         suggested = _laxer(case, [v for v in grid if v > running], other, tolerance)
     return Verdict(
@@ -224,7 +237,7 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
         tolerances=tolerance,
         look=case.look,
         needed=needed_halts(
-            case.turns,
+            turns,
             own,
             tolerance,
             level=case.look.level,
@@ -236,7 +249,7 @@ def _stuck_rule(case: Case, question: Question) -> Verdict:
         reasons=tuple(reasons),
         scope=case.scope,
         suggested=suggested if word in (Word.TOO_HIGH, Word.TOO_LOW) else None,
-        by_task=task_rates(case.turns, outcome, tail=case.look.level),
+        by_task=task_rates(turns, outcome, tail=case.look.level),
     )
 
 
@@ -284,9 +297,7 @@ def _laxer(
 ) -> int | None:
     """The nearest laxer value whose estimates are within tolerance and that still catches a stuck turn."""
     for value in values:
-        found = halt_rates(
-            case.turns, case.replay.under(policy(value)), tail=stats.ONE_LOOK, planned=case.planned
-        )
+        found = case.rates(policy(value), tail=stats.ONE_LOOK)
         fdr, fhr = found.fdr.estimate, found.fhr.estimate
         if fdr is not None and fhr is not None and fdr <= tolerance[0] and fhr <= tolerance[1]:
             return value if found.stuck else None
@@ -353,7 +364,8 @@ def _halts_reason(rates: HaltRates, tolerance: tuple[float, float], least: int) 
             f"ones are needed; FHR lies between {rates.fhr.low:.2%} and {rates.fhr.high:.2%} against "
             f"{tolerance[1]:.1%}"
         )
-    parts = [f"{rates.halts:,} halts, {rates.observed:,} of them explored or read ({least:,} needed)"]
+    parts = [f"{rates.hidden:,} turns may be halted or not, as part of them is hidden"] * bool(rates.hidden)
+    parts += [f"{rates.halts:,} halts, {rates.observed:,} of them explored or read ({least:,} needed)"]
     if rates.fdr.least != rates.fdr.most:
         parts.append(f"{rates.unread:,} halted turns are unread, so the rates are bounds")
     if not rates.stuck:

@@ -95,3 +95,20 @@ def test_nothing_is_said_of_no_turns(tmp_path: Path) -> None:
     screen = judged(database(tmp_path / "t.duckdb", [])).screen
     assert screen.effect.turns == 0
     assert (screen.longest, screen.repetitive, screen.to_label, screen.compared) == ((), (), (), ())
+
+
+def test_what_cannot_be_known_of_turns_by_tool_names_is_said(tmp_path: Path) -> None:
+    """Thirty turns are long enough to be halted; nothing tells whether they repeat themselves."""
+    rows = [turn(repeating(110), session=i) for i in range(30)]
+    rows += [turn(diverse(3), session=100 + i) for i in range(50)]
+    path = database(
+        tmp_path / "t.duckdb", rows,
+        "UPDATE turns SET grade = 'names-only', max_repeat = NULL, dialect = 'claude-code', guard_id = NULL, "
+        "policy_hash = NULL, mode = NULL, would_halt_call = NULL",
+        "UPDATE calls SET key = NULL, result = NULL", "DELETE FROM milestones", "DELETE FROM policies",
+    )  # fmt: skip
+    screen = judged(path).screen
+    assert (screen.effect.halted, screen.effect.unknown) == (0, 30)
+    assert "of 30 it cannot be known" in screen.answers[1]
+    assert not any("halted by the rule is excluded" in claim for claim in screen.excluded)
+    assert "turns that tell what the signal needs" in screen.waits[1]

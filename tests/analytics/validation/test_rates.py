@@ -93,9 +93,14 @@ def test_a_turn_that_may_be_halted_widens_both_ends() -> None:
     assert wider.fhr.high > base.fhr.high
 
 
-def test_a_turn_whose_data_lack_the_signal_is_in_no_rate() -> None:
-    found = rates(turns([NOT_STUCK] + [UNREAD] * 99), outcome(100, [0], unknown=range(50, 100)))
-    assert (found.fhr.n, found.unknown) == (50, 50)
+def test_a_turn_whose_halt_is_unknown_is_a_bound_and_never_left_out() -> None:
+    """Which turns are unknown hangs on how long they are: leaving them out would bend every rate."""
+    of = turns([NOT_STUCK, STUCK] * 20 + [UNREAD] * 60)
+    hidden, lacking = (
+        rates(of, outcome(100, range(40), **{name: range(50, 100)})) for name in ("maybe", "unknown")
+    )
+    assert hidden == lacking
+    assert (lacking.hidden, lacking.fhr.least, lacking.fhr.most) == (50, 20, 70)
 
 
 def test_explored_halts_speak_for_all_halts() -> None:

@@ -198,3 +198,19 @@ def test_a_backstop_that_is_no_multiple_of_the_soft_cap_is_judged_as_it_is(tmp_p
     )  # fmt: skip
     found = verdict(validated(path), M)
     assert (found.running, found.first.least) == (10, 0)
+
+
+def test_turns_known_by_tool_names_alone_tell_lengths_and_nothing_of_repeats(tmp_path: Path) -> None:
+    """The long ones among them may all be halted: leaving only those out would say that few are."""
+    path = database(
+        tmp_path / "t.duckdb", right_halts(),
+        "UPDATE turns SET grade = 'names-only' WHERE seq % 2 = 0",
+        "UPDATE calls SET key = NULL, result = NULL "
+        "WHERE turn_id IN (SELECT turn_id FROM turns WHERE grade = 'names-only')",
+    )  # fmt: skip
+    found = validated(path)
+    assert verdict(found, M).first.n == 780
+    fdr, fhr = verdict(found, K).shares
+    assert (fdr.n, fdr.most) == (20, 0)
+    assert (fhr.n, fhr.most) == (370, 0)
+    assert "390 turns do not tell what repeat needs" in " ".join(verdict(found, K).reasons)
