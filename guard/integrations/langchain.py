@@ -175,7 +175,8 @@ class ToolCallCap(AgentMiddleware[Any, Any], BaseCallbackHandler):
 def _verdict(run: _Run, turn: Turn, request: ToolCallRequest) -> Verdict:
     """Of one call; the first of a reply has the whole reply decided."""
     state, asked = request.state, request.tool_call
-    messages = state if isinstance(state, list) else dict(state).get("messages", ())
+    held = state.get("messages") if isinstance(state, dict) else getattr(state, "messages", state)
+    messages = held if isinstance(held, list) else []
     reply = next((some for some in reversed(messages) if isinstance(some, AIMessage)), None)
     with run.lock:
         if reply is not None and (reply.id, reply.tool_calls) != run.reply:

@@ -84,13 +84,14 @@ class ToolCallCap(HookProvider):
             event.agent.cancel(message=halt.message, after_current_tools=True)
 
     def _enter(self, event: BeforeToolCallEvent) -> None:
-        run = self._runs[event.agent]
-        current = run.current[event.tool_use["toolUseId"]] = self._guard.use_turn(run.turn)
-        current.__enter__()
+        if (run := self._runs.get(event.agent)) is not None:  # none: a person's agent.tool.name(...)
+            current = run.current[event.tool_use["toolUseId"]] = self._guard.use_turn(run.turn)
+            current.__enter__()
 
     def _settle(self, event: AfterToolCallEvent) -> None:
-        run, call_id = self._runs[event.agent], event.tool_use["toolUseId"]
-        if (current := run.current.pop(call_id, None)) is not None:
+        if (run := self._runs.get(event.agent)) is None:
+            return
+        if (current := run.current.pop(event.tool_use["toolUseId"], None)) is not None:
             current.__exit__(None, None, None)
         if not event.retry:
             _settle(run, event.result, event.exception)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import pytest
@@ -24,6 +25,7 @@ from langchain_core.tools import InjectedToolCallId, StructuredTool, tool
 from langgraph.checkpoint.memory import InMemorySaver
 from langgraph.errors import GraphRecursionError
 from langgraph.graph import END, START, MessagesState, StateGraph
+from langgraph.graph.message import add_messages
 from langgraph.prebuilt import ToolNode
 from langgraph.types import Command, interrupt
 
@@ -286,6 +288,13 @@ class TestCreateAgent(Cases):
         return dict(agent.invoke(state, config))
 
 
+@dataclass
+class ListState:
+    """A graph's state that is no dictionary."""
+
+    messages: Annotated[list[Any], add_messages]
+
+
 class GraphHarness(LangChainHarness):
     """A graph of one's own: model node, ToolNode with the wrappers, an edge that leaves a halted turn."""
 
@@ -320,3 +329,17 @@ class GraphHarness(LangChainHarness):
 
 class TestGraph(Cases):
     harness = GraphHarness
+
+    def test_a_state_that_is_no_dictionary_is_read_too(self) -> None:
+        harness, guard, tools = self.build({"main": [looks("main", 1, 2)]}, max_tool_calls=1)
+        model = PlannedModel(script=harness.script)
+        builder = StateGraph(ListState)
+        builder.add_node("model", lambda state: {"messages": [model.invoke(state.messages)]})
+        node = ToolNode(tools_of(tools, None), wrap_tool_call=harness.cap.wrap_tool_call)
+        builder.add_node("tools", node)
+        builder.add_edge(START, "model")
+        builder.add_edge("model", "tools")
+        builder.add_edge("tools", END)
+        result = builder.compile().with_config(callbacks=[harness.cap]).invoke(asked("main"))
+        assert [message.status for message in result["messages"][-2:]] == ["error", "error"]
+        assert [(ended.outcome, ended.ran, ended.refused) for ended in guard.ended] == [("halted", 0, 2)]

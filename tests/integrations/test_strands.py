@@ -208,6 +208,13 @@ class TestStrands(Cases):
             ("completed", 2, 2, 0),
         ]
 
+    def test_a_person_s_own_tool_call_is_no_turn(self) -> None:
+        harness, guard, tools = self.build({})
+        agent = harness.make()
+        agent.tool.look(at="main", path="a")
+        assert dict(tools.ran) == {"main": ["a"]}
+        assert (guard.events, guard.faults) == ([], {})
+
     def test_a_stream_left_early_is_aborted(self) -> None:
         harness, guard, _ = self.build({"main": one_by_one("main", *range(9))})
 
