@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 
@@ -13,3 +15,21 @@ def wants_colour(stream: TextIO) -> bool:
     if os.environ.get("FORCE_COLOR"):
         return True
     return stream.isatty() and os.environ.get("TERM") != "dumb"
+
+
+@contextmanager
+def steps(stream: TextIO) -> Iterator[Callable[[str], None]]:
+    """Says on a terminal what is being done, one line over the other, and leaves nothing behind."""
+    if not stream.isatty():
+        yield lambda text: None
+        return
+
+    def say(text: str) -> None:
+        stream.write(f"\r\x1b[K{text} …")
+        stream.flush()
+
+    try:
+        yield say
+    finally:
+        stream.write("\r\x1b[K")
+        stream.flush()

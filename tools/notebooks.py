@@ -3,13 +3,15 @@
     python -m tools.notebooks          run and compare
     python -m tools.notebooks --write  run and write the outputs back
 
-Pictures are not compared. Where the notebook packages cannot be installed the stage skips (exit code 75).
+Pictures and words are not compared. Where the notebook packages cannot be installed the stage skips (exit
+code 75).
 """
 
 from __future__ import annotations
 
 import difflib
 import os
+import re
 import subprocess
 import sys
 from importlib import import_module
@@ -35,7 +37,7 @@ def main(words: list[str]) -> int:
     demo = [sys.executable, "-m", "analytics", "demo", "--out", str(ROOT / "build" / "demo")]
     subprocess.run(demo, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     failures = sum(_run(path, write="--write" in words) for path in NOTEBOOKS)
-    print(f"{len(NOTEBOOKS) - failures} of {len(NOTEBOOKS)} notebooks say what they said before")
+    print(f"{len(NOTEBOOKS) - failures} of {len(NOTEBOOKS)} notebooks show the numbers they showed before")
     return 1 if failures else 0
 
 
@@ -59,15 +61,17 @@ def _run(path: Path, *, write: bool) -> bool:
         nbformat.write(after, path)
         return False
     difference = list(
-        difflib.unified_diff(said(before), said(after), f"{path.name}, committed", "now", lineterm="", n=1)
+        difflib.unified_diff(
+            numbers(before), numbers(after), f"{path.name}, committed", "now", lineterm="", n=1
+        )
     )
     print("\n".join(difference[:60]))
     return bool(difference)
 
 
-def said(notebook: Any) -> list[str]:
-    """The lines of text a notebook puts out, cell by cell, without pictures and what stands for them."""
-    lines = []
+def numbers(notebook: Any) -> list[str]:
+    """The numbers a notebook puts out, a line each with its cell; none of pictures."""
+    found = []
     for number, cell in enumerate(notebook.cells):
         for output in cell.get("outputs", ()):
             data = output.get("data", {})
@@ -75,8 +79,8 @@ def said(notebook: Any) -> list[str]:
                 continue
             text = output.get("text") or data.get("text/plain", "")
             if output.get("name") != "stderr":
-                lines += [f"cell {number}: {line}" for line in text.splitlines()]
-    return lines
+                found += [f"cell {number}: {one}" for one in re.findall(r"\d[\d,.]*\d|\d", text)]
+    return found
 
 
 if __name__ == "__main__":

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from analytics.database import open_database
 from analytics.errors import InputError
+from analytics.screen import steps
 
 WORDS = ("too-low", "too-high", "validated", "insufficient-evidence")
 QUESTIONS = ("multiplier", "stuck_threshold", "soft_cap")
@@ -78,9 +79,14 @@ def run(args: argparse.Namespace) -> int:
     from analytics.validation.settings import read_settings
 
     settings, as_of = read_settings(args.settings), _midnight(args.as_of)
-    with open_database(args.db, read_only=args.week is None) as connection:
-        report = build_report(connection, settings, week=args.week, as_of=as_of, now=time.time_ns())
-    for path in write_report(report, args.out).values():
+    with steps(sys.stderr) as say:
+        with open_database(args.db, read_only=args.week is None) as connection:
+            report = build_report(
+                connection, settings, week=args.week, as_of=as_of, now=time.time_ns(), say=say
+            )
+        say("drawing")
+        written = write_report(report, args.out)
+    for path in written.values():
         print(path)
     failed = [
         verdict

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from typing import Any, TypeVar
 
@@ -65,14 +65,18 @@ def build_report(
     week: str | None = None,
     as_of: int | None = None,
     now: int | None = None,
+    say: Callable[[str], None] = lambda step: None,
 ) -> WeeklyReport:
     """Read everything a report says from one open database.
 
     With `week` (an ISO week) it speaks of the turns from the first week of that look's block up to it.
     `as_of` and `now` are nanoseconds since 1970: the latest time seen where None, and the time at which
-    the look of the week is written down, unless it was before (None: it is not written).
+    the look of the week is written down, unless it was before (None: it is not written). `say` is told each
+    of the long steps.
     """
+    say("reading the turns")
     replay = Replay.of(connection)
+    say("judging the thresholds")
     validation = validate(connection, replay, settings, week=week, as_of=as_of)
     if week is not None and now is not None:
         looked = keep_once(connection, validation.verdicts, scope=validation.case.scope_key, now=now)
@@ -83,10 +87,13 @@ def build_report(
     lengths = _counts(select(connection, "calls_per_turn", **when))
     repeats = _counts(select(connection, "repeats_per_turn", **when))
     among = pd.Index(replay.turns.turn_id).isin(validation.population.turns.frame["turn_id"])
+    say("replaying every policy of the grid")
     costed, decision = over_grid(replay, validation.case)
     seen = kinds_seen(replay, among)
+    say("looking at what looks stuck")
     looks_stuck = classified(replay, running, among=among)
     first = first_screen(validation.case, validation.verdicts, decision)
+    say("bringing it together")
     return WeeklyReport(
         week=week,
         policy=_policy(running, len(validation.population.turns)),

@@ -13,7 +13,7 @@ import pytest
 
 from analytics import explore
 from analytics.report.strip import Strip
-from tools.notebooks import NOTEBOOKS, said
+from tools.notebooks import NOTEBOOKS, numbers
 
 
 @pytest.fixture(scope="module")
@@ -75,12 +75,12 @@ def test_a_notebook_defines_nothing_and_imports_analytics_alone(path: Path) -> N
     assert path.stat().st_size < 150_000
 
 
-def test_pictures_are_not_compared_and_numbers_are() -> None:
+def test_numbers_are_compared_and_neither_pictures_nor_words() -> None:
     class Notebook:
         cells = (
             {"outputs": [{"data": {"image/svg+xml": "<svg/>", "text/plain": "a picture"}}]},
-            {"outputs": [{"data": {"text/plain": "10\n20"}}, {"name": "stderr", "text": "noise"}]},
-            {"outputs": [{"name": "stdout", "text": "said"}]},
+            {"outputs": [{"data": {"text/plain": "10 turns\n2,000.5"}}, {"name": "stderr", "text": "7"}]},
+            {"outputs": [{"name": "stdout", "text": "3 of 4."}]},
         )
 
-    assert said(Notebook) == ["cell 1: 10", "cell 1: 20", "cell 2: said"]
+    assert numbers(Notebook) == ["cell 1: 10", "cell 1: 2,000.5", "cell 2: 3", "cell 2: 4"]

@@ -6,7 +6,7 @@ import io
 
 import pytest
 
-from analytics.screen import wants_colour
+from analytics.screen import steps, wants_colour
 
 
 class _Terminal(io.StringIO):
@@ -33,3 +33,18 @@ def test_colours(
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
     assert wants_colour(stream) is wanted
+
+
+def _interrupted(stream: io.StringIO) -> None:
+    with steps(stream) as say:
+        say("replaying")
+        raise KeyboardInterrupt
+
+
+def test_steps_are_told_on_a_terminal_and_wiped_away() -> None:
+    terminal, pipe = _Terminal(), io.StringIO()
+    for stream in (terminal, pipe):
+        with pytest.raises(KeyboardInterrupt):
+            _interrupted(stream)
+    assert terminal.getvalue() == "\r\x1b[Kreplaying …\r\x1b[K"
+    assert pipe.getvalue() == ""
