@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: demo test lint test-all bench dashboards integration pictures clean
+.PHONY: demo test lint test-all bench bench-peers dashboards integration pictures clean
 
 demo: $(READY)  ## run the main job on the bundled turns and say where the report lies
 	$(VENV)/bin/turncap demo --out build/demo
@@ -21,8 +21,11 @@ lint: $(DEV)  ## ruff, and mypy strict over code and tests
 test-all: $(DEV)  ## lint, test and every heavier stage, each with its own time limit
 	$(PY) tools/stages.py
 
-bench: $(DEV)  ## measure, in one run, what docs/bench.md says
+bench: $(DEV)  ## measure, in one run, what docs/bench says
 	$(PY) -m tools.bench
+
+bench-peers: $(DEV)  ## six packages from PyPI beside turncap on the same turns: docs/bench/peers.md
+	$(PY) -m tools.bench.peers
 
 dashboards: $(DEV)  ## write the generated files of dashboards/ anew
 	$(PY) -m tools.dashboards

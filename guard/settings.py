@@ -36,6 +36,7 @@ ADAPTIVE: Final = ("soft_cap", "stuck_at", "backstop_multiplier", "backstop", "s
 COUNTS: Final = ("max_tool_calls", "soft_cap", "stuck_at", "backstop_multiplier", "backstop")
 POLICY: Final = ("max_tool_calls", *ADAPTIVE)
 EVENTS: Final = ("both", "logs", "spans")
+_OF_PROCESS: Final = token_bytes(32)  # the digests' key where none is set
 _warned: set[str] = set()
 
 
@@ -139,7 +140,7 @@ def _rate(values: Mapping[str, Any], sources: Mapping[str, str], name: str) -> f
 def _secret(values: Mapping[str, Any], sources: Mapping[str, str]) -> bytes:
     given = values.get("digest_secret")
     if given is None:
-        return token_bytes(32)
+        return _OF_PROCESS
     if isinstance(given, str):
         given = given.encode("utf-8", "surrogatepass")
     if not isinstance(given, bytes) or not given:

@@ -35,7 +35,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         pytest.param(["xyzzy"], "no command 'xyzzy'; there are demo,", id="no near command"),
         pytest.param(["turn", "1", "--db", "x", "--ouy", "y"], "did you mean --out?", id="a near option"),
         pytest.param(["completion", "bsh"], "no choice 'bsh'; did you mean 'bash'?", id="a near choice"),
-        pytest.param(["report", "--db", "x"], "arguments are required: --out", id="a missing option"),
+        pytest.param(["snapshot", "--db", "x"], "arguments are required: --out", id="a missing option"),
         pytest.param([], "required: COMMAND", id="nothing"),
     ],
 )  # fmt: skip

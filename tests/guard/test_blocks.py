@@ -205,3 +205,46 @@ def test_times_come_from_the_one_clock() -> None:
     ended = receiver.log("turncap.turn.ended")
     assert ended.attributes["turncap.duration_ms"] == 2000
     assert ended.at - receiver.log("turncap.turn.started").at == 2_000_000_000
+
+
+# Carrying over
+
+
+def test_a_carried_turn_goes_on_where_it_was_with_its_own_policy() -> None:
+    receiver, clock = Receiver(), ManualClock()
+    first = receiver.guard(soft_cap=4, stuck_at=3, backstop=80, mode="shadow", clock=clock)
+    turn = first.start_turn(conversation_id="c")
+    for n in range(55):
+        turn.settle(turn.admit("tool", {"k": n % 50}, str(n)), result=n)
+    clock.second = 3.0
+    state = turn.to_state()
+    elsewhere = ManualClock(clock.unix + 5_000_000_000)  # two seconds passed between the two processes
+    second = receiver.guard(max_tool_calls=1, clock=elsewhere)
+    again = second.restore_turn(state)
+    assert (again.id, again.outcome) == (turn.id, None)
+    assert again.admit("tool", {"k": 0}, "3").call_number == 4  # an id of the first process
+    for n in range(55, 60):
+        assert again.admit("tool", {"k": n}, str(n)).allowed
+    elsewhere.second = 1.0
+    again.end()
+    events = receiver.logs
+    assert [event.attributes["turncap.event.id"] for event in events] == [
+        f"{turn.id}/{n}" for n in range(len(events))
+    ]
+    assert [event.name.removeprefix("turncap.") for event in events] == [
+        "turn.started",
+        "soft_cap.crossed",
+        "turn.calls",
+        "turn.calls",
+        "turn.ended",
+    ]
+    assert len({event.trace_id for event in events}) == 1
+    chunks = [event.attributes for event in events if event.name == "turncap.turn.calls"]
+    assert [len(chunk["turncap.calls.key"]) for chunk in chunks] == [50, 10]
+    assert chunks[1]["turncap.calls.key"] == [0, 1, 2, 3, 4, 50, 51, 52, 53, 54]
+    assert chunks[1]["turncap.calls.offset_ms"] == [0] * 5 + [5_000] * 5
+    ended = events[-1].attributes
+    assert (ended["turncap.calls"], ended["turncap.duration_ms"]) == (60, 6_000)
+    assert [point for point, _ in receiver.points("turncap.turns.started")] == [{}]
+    ((point, count),) = receiver.points("turncap.turns")
+    assert (point["turncap.mode"], point["turncap.policy.kind"], count) == ("shadow", "adaptive", 1)

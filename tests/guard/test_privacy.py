@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import subprocess
+import sys
 from collections.abc import Iterator
 from contextlib import suppress
 
@@ -89,3 +91,13 @@ def digests(**settings: object) -> tuple[str, str]:
 def test_digests_are_keyed_by_the_secret() -> None:
     assert digests(digest_secret="a") == digests(digest_secret="a")
     assert set(digests(digest_secret="a")).isdisjoint(digests(digest_secret="b"))
+
+
+def test_without_a_secret_digests_agree_in_a_process_and_differ_between_processes() -> None:
+    assert digests() == digests()
+    program = "from tests.guard.test_privacy import digests; print(*digests())"
+    printed = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=60
+    ).stdout.split()
+    assert len(printed) == 2
+    assert set(printed).isdisjoint(digests())

@@ -180,8 +180,9 @@ def test_the_other_settings(
     assert getattr(settings(environ, **arguments), field) == expected
 
 
-def test_without_a_secret_each_process_has_its_own_and_a_long_one_is_cut_by_hashing() -> None:
-    assert settings({}).digest_secret != settings({}).digest_secret
+def test_without_a_secret_the_process_has_one_and_a_long_one_is_cut_by_hashing() -> None:
+    assert settings({}).digest_secret == settings({}).digest_secret
+    assert len(settings({}).digest_secret) == 32
     long = settings({}, digest_secret="x" * 1_000).digest_secret
     assert len(long) == 64
     assert long != settings({}, digest_secret="x" * 1_001).digest_secret

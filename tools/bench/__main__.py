@@ -14,6 +14,7 @@ from pathlib import Path
 
 # Name -> module, in the order in which they run.
 BENCHES = {
+    "guard": "tools.bench.guard",
     "load": "tools.bench.load",
     "replay": "tools.bench.replay",
 }
