@@ -234,7 +234,7 @@ def test_random_turns_under_random_policies(tmp_path: Path) -> None:
     assert exact > len(runs)
 
 
-def test_the_helper_lets_a_guard_halt() -> None:
+def test_a_driven_guard_halts() -> None:
     halted, free = (
         drive(ToolCallGuard(policy=policy), new(5)) for policy in (CapPolicy.hard(3), CapPolicy.disabled())
     )

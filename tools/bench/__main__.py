@@ -17,6 +17,7 @@ BENCHES = {
     "guard": "tools.bench.guard",
     "load": "tools.bench.load",
     "replay": "tools.bench.replay",
+    "scale": "tools.bench.scale",
 }
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "bench"
 
