@@ -5,12 +5,14 @@ from __future__ import annotations
 import difflib
 from importlib.resources import files
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pandas as pd
 
 from analytics.errors import InputError
+
+if TYPE_CHECKING:  # a load needs none, and they take a while to import
+    import pandas as pd
 
 SCHEMA_VERSION = 1  # of schema.sql
 
@@ -67,6 +69,8 @@ def select(connection: duckdb.DuckDBPyConnection, name: str, **parameters: objec
 
 def records(frame: pd.DataFrame) -> list[dict[str, Any]]:
     """The frame's rows as mappings of plain Python values, with None for unknown."""
+    import pandas as pd
+
     return [
         {
             str(name): None if pd.isna(value) else getattr(value, "item", lambda v=value: v)()

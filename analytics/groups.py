@@ -62,28 +62,24 @@ def _assembled(stored: Iterable[tuple[Any, ...]]) -> Iterator[tuple[str, Dialect
 
 
 def _replace(warehouse: Warehouse, assembled: Iterable[tuple[str, DialectTurn]]) -> int:
-    """Put the turns in place of those that the groups of `group_batch` had."""
-    owned: list[tuple[str, str]] = []
-    turns: list[dict[str, Any]] = []
-    calls: list[tuple[Any, ...]] = []
-    milestones: list[tuple[Any, ...]] = []
-    for group, turn in assembled:
-        owned.append((group, turn.turn_id))
-        turns.append(_turn(turn))
-        calls += _calls(turn)
-        milestones += _milestones(turn)
+    """Put the turns in place of those that the groups of `group_batch` had, and of any of the same id."""
+    found = {turn.turn_id: (group, turn) for group, turn in assembled}
     connection = warehouse.connection
+    owned = [(group, turn_id) for turn_id, (group, _) in found.items()]
+    warehouse.append("group_turns", ("group_id", "turn_id"), owned)
     for table in ("turns", "calls", "milestones"):
         connection.execute(
             f"DELETE FROM {table} WHERE turn_id IN "
             "(SELECT turn_id FROM group_turns SEMI JOIN group_batch USING (group_id))"
         )
     connection.execute("DELETE FROM group_turns WHERE group_id IN (FROM group_batch)")
+    turns = [turn for _, turn in found.values()]
     if turns:
-        warehouse.append("turns", tuple(turns[0]), [tuple(turn.values()) for turn in turns])
+        rows = [_turn(turn) for turn in turns]
+        warehouse.append("turns", tuple(rows[0]), [tuple(row.values()) for row in rows])
         warehouse.append("group_turns", ("group_id", "turn_id"), owned)
-    warehouse.append("calls", _CALL, calls)
-    warehouse.append("milestones", _MILESTONE, milestones)
+    warehouse.append("calls", _CALL, [call for turn in turns for call in _calls(turn)])
+    warehouse.append("milestones", _MILESTONE, [one for turn in turns for one in _milestones(turn)])
     return len(turns)
 
 

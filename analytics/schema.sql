@@ -117,7 +117,7 @@ CREATE TABLE looks (
 
 -- One row a (would-be) halt: event turncap.loop_detected.
 CREATE TABLE loop_events (
-    event_id TEXT PRIMARY KEY, turn_id TEXT NOT NULL, "at" BIGINT, threshold TEXT NOT NULL, mode TEXT,
+    event_id TEXT NOT NULL, turn_id TEXT NOT NULL, "at" BIGINT, threshold TEXT NOT NULL, mode TEXT,
     enforced BOOLEAN NOT NULL, explored BOOLEAN, holdout_rate DOUBLE, call_number BIGINT, total BIGINT,
     signal TEXT, level BIGINT, "limit" BIGINT, repeat_count BIGINT, repeat_tool TEXT, repeat_digest TEXT,
     repeat_first_call BIGINT, repeat_last_call BIGINT, distinct_keys BIGINT, name_streak_max BIGINT,

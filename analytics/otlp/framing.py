@@ -13,7 +13,7 @@ from typing import Protocol
 
 ZSTD = b"\x28\xb5\x2f\xfd"
 GZIP = b"\x1f\x8b"
-_LONGEST_FRAME = 1 << 30
+_LONGEST_FRAME = 1 << 26  # bytes; so that no text is a length: its first byte would make it longer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,7 +151,9 @@ def splitter(head: bytes) -> Splitter:
     if text.startswith((b"{", b"[")):
         opening, _, next_line = text.partition(b"\n")
         alone = opening.strip() in (b"{", b"[", b"[{")
-        return Documents() if alone and next_line[:1].isspace() else Lines()
+        return Documents() if alone and next_line[:1] in (b" ", b"\t") else Lines()
+    if b'\n{"resource' in head:
+        return Lines()  # whatever stands before them
     if _message(head, 0, None):
         return Whole()
     first = varint(head, 0)
@@ -161,11 +163,20 @@ def splitter(head: bytes) -> Splitter:
 
 
 def _message(head: bytes, at: int, length: int | None) -> bool:
-    """Whether an export request in protobuf may stand here: its first resource, no longer than itself."""
-    if head[at : at + 1] != b"\n" or (inner := varint(head, at + 1)) is None:
+    """Whether an export request in protobuf may stand here: its first part within it, and the first part of
+    that within that. Text that happens to begin with the same byte does not nest."""
+    outer = _part(head, at, b"\n")
+    if outer is None or (length is not None and outer[1] - at > length):
         return False
-    fits = length is None or inner[1] - at + inner[0] <= length
-    return fits and inner[0] > 0 and head[inner[1] : inner[1] + 1] in (b"\n", b"\x12")
+    inner = _part(head, outer[0], b"\n\x12")
+    return inner is not None and inner[1] <= outer[1]
+
+
+def _part(head: bytes, at: int, tags: bytes) -> tuple[int, int] | None:
+    """(begin, end) of the length-delimited field at `at`; None when it has none of the tags."""
+    if not head[at : at + 1] or head[at] not in tags or (length := varint(head, at + 1)) is None:
+        return None
+    return length[1], length[1] + length[0]
 
 
 def _framed(head: bytes, at: int) -> bool:

@@ -75,8 +75,10 @@ def test_interrupted_it_says_so_and_can_go_on(
     except subprocess.TimeoutExpired:
         process.send_signal(signal.SIGINT)
     _, told = process.communicate()
+    # Its work done, it may be interrupted while Python is leaving: then nothing is left that could speak.
     assert (process.returncode, told.splitlines()[-1:]) in (
         (130, ["turncap: interrupted; what was read is kept, and the same command goes on from there"]),
+        (-signal.SIGINT, []),
         (0, []),
     )
     assert main(["load", str(exported), "--db", str(db)]) == 0

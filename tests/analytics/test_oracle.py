@@ -13,6 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from analytics.cli import main
+from analytics.dialects.turncap import TABLES
 from tests.analytics import oracle
 from tests.analytics.telemetry import START, Event, event, log_line, span, span_line
 
@@ -216,6 +217,33 @@ def test_random_turns_load_as_the_oracle_reads_them(folder: Path, seed: int) -> 
 @given(seed=st.integers(0, 2**32 - 1))
 def test_hostile_lines_among_them_change_nothing(folder: Path, seed: int) -> None:
     compare(seed, folder, hostile=4)
+
+
+EXTREME: dict[str, list[Any]] = {
+    "BIGINT": [2**63 - 1, -(2**63), 0],
+    "DOUBLE": [float("nan"), float("inf"), 1e308],
+    "TEXT": ["", "\0", "x" * 5000],
+    "BOOLEAN": [True, False, True],
+    "BIGINT[]": [[2**63 - 1], [-(2**63), -1], []],
+    "TEXT[]": [[""], ["\0", "\0"], []],
+}
+
+
+@pytest.mark.parametrize("which", range(3))
+def test_extreme_values_and_ids_used_twice_stop_nothing(which: int, folder: Path) -> None:
+    """Every attribute of every event at the ends of its type; and one event id under two turns."""
+    db, events = folder / "extreme.duckdb", []
+    for number, (name, table) in enumerate(TABLES.items()):
+        extreme = event(name.removeprefix("turncap."), "x", which, number, START)
+        values = {attribute: EXTREME[kind][which] for attribute, kind in table.attributes.items()}
+        extreme = Event(name=name, at=2**63 - 1, attributes={**values, **extreme.attributes})
+        events += [extreme, extreme.but(turn__id="another", source="x")]
+    good = Lived(random.Random(which), f"good{which}", 1).events
+    for source, lines in (("log", [log_line(events + good)]), ("span", [span_line([span(events, 7)])])):
+        path = folder / f"{which}.{source}"
+        path.write_bytes(b"".join(lines))
+        assert main(["load", str(path), "--db", str(db)]) in (0, 3)
+    assert stored(db, f"good{which}") == expected([log_line(good)])
 
 
 @pytest.mark.heavy

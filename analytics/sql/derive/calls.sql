@@ -31,7 +31,7 @@ tools AS (
             unnest(tools) AS tool,
             unnest(tools_class) AS tool_class
         FROM chunks
-        WHERE len(tools) > 0
+        WHERE len(tools) > 0 AND list_max(calls_tool) BETWEEN 0 AND 9007199254740992
     )
     GROUP BY place, tool_index
 ),

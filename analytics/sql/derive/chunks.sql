@@ -6,7 +6,7 @@ WITH slim AS (
         c.rowid AS id, b.place, chunk_index, chunk_first_call AS first_call, source, event_id,
         coalesce(len(calls_key), 0) AS told, coalesce(len(settled_call), 0) AS settling
     FROM raw_chunks c JOIN batch b USING (turn_id)
-    WHERE chunk_first_call >= 1 AND chunk_index >= 0
+    WHERE chunk_first_call BETWEEN 1 AND 9007199254740992 AND chunk_index >= 0  -- 2^53: no count is larger
 ),
 single AS (
     SELECT * FROM slim

@@ -1,7 +1,7 @@
 -- grain: one row a (would-be) halt; a log's attribute wins over a span's.
 SELECT
     event_id,
-    arg_min(turn_id, source) AS turn_id,
+    turn_id,
     arg_min("at", source) AS "at",
     arg_min(threshold, source) AS threshold,
     arg_min(mode, source) AS mode,
@@ -27,4 +27,4 @@ SELECT
     arg_min(level_no_progress, source) AS level_no_progress,
     arg_min(also, source) AS also
 FROM raw_detected SEMI JOIN batch USING (turn_id)
-GROUP BY event_id
+GROUP BY turn_id, event_id

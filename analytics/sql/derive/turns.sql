@@ -4,7 +4,7 @@ WITH chunked AS (
         turn_id,
         count(*) AS chunks_seen,
         max(chunk_first_call + len(calls_key) - 1) AS last_call,
-        sum(len(settled_call)) AS settled,
+        sum(coalesce(len(settled_call), 0)) AS settled,
         min(source) AS source,
         arg_min(guard_id, chunk_index) AS guard_id,
         arg_min(seq, chunk_index) AS seq,
@@ -75,7 +75,9 @@ SELECT
     END AS grade,
     coalesce(s.sample = 'length-limited', false) AS length_limited,
     s.sample,
-    coalesce(s."at", e."at" - CAST(e.duration_ms * 1000000 AS BIGINT)) AS started_at,
+    coalesce(
+        s."at", TRY_CAST(CAST(e."at" AS HUGEINT) - TRY_CAST(e.duration_ms * 1000000 AS BIGINT) AS BIGINT)
+    ) AS started_at,
     e."at" AS ended_at,
     s.turn_id IS NOT NULL AS has_started,
     e.turn_id IS NOT NULL AS has_ended,
