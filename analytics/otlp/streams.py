@@ -23,6 +23,7 @@ from analytics.otlp.framing import GZIP, ZSTD, Split, splitter
 BLOCK = 8 << 20  # bytes of uncompressed content in one block, give or take a line
 HEAD = 1 << 16  # bytes by which content is looked at and known again
 _READ = 1 << 20
+_READ_PACKED = 1 << 15  # telemetry packs well: this much unfolds to a megabyte
 
 
 class Hash(Protocol):
@@ -82,7 +83,7 @@ def open_content(path: str) -> IO[bytes]:
 
 def unpacked(raw: IO[bytes]) -> Iterator[bytes]:
     """The uncompressed content in pieces of any size. Raises CutShortError after the last good byte."""
-    head = raw.read(_READ)
+    head = raw.read(_READ_PACKED)
     if head.startswith(GZIP):
         yield from _gunzip(head, raw)
     elif head.startswith(ZSTD):
@@ -105,10 +106,10 @@ def _gunzip(head: bytes, raw: IO[bytes]) -> Iterator[bytes]:
             yield out
         head = engine.unused_data
         if engine.eof:
-            head = head.lstrip(b"\0") or raw.read(_READ)  # padding between members is allowed
+            head = head.lstrip(b"\0") or raw.read(_READ_PACKED)  # padding between members is allowed
             engine = zlib.decompressobj(wbits=31)
             continue
-        head = raw.read(_READ)
+        head = raw.read(_READ_PACKED)
         if not head:
             raise CutShortError("gzip: the file ends in the middle of the compressed data")
 
@@ -125,10 +126,10 @@ def _unzstd(head: bytes, raw: IO[bytes]) -> Iterator[bytes]:
         if out:
             yield out
         if engine.eof:
-            head = engine.unused_data or raw.read(_READ)
+            head = engine.unused_data or raw.read(_READ_PACKED)
             engine = context.decompressobj()
             continue
-        head = raw.read(_READ)
+        head = raw.read(_READ_PACKED)
         if not head:
             raise CutShortError("zstd: the file ends in the middle of the compressed data")
 
