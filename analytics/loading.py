@@ -31,6 +31,7 @@ from analytics.warehouse import Warehouse
 
 BULK = 1 << 18  # bytes of a block from which reading in bulk pays
 WORKERS = 2  # blocks read in bulk at a time
+AHEAD = 6  # blocks that may wait, so that the workers have something to do while a slice is committed
 SLICE = 128 << 20  # bytes of uncompressed content committed at once
 REASON = 500  # characters of a reason that are kept
 HOPELESS = 1000  # unreadable pieces after which a file that gave nothing else is given up
@@ -345,7 +346,7 @@ def _ahead(content: streams.Content) -> Iterator[tuple[streams.Block, Bulk | Non
         for block in content.blocks():
             large = block.end - block.offset >= BULK and isinstance(content.split, Lines)
             waiting.append((block, pool.submit(turncap_bulk.read, block.pieces) if large else None))
-            if len(waiting) > WORKERS:
+            if len(waiting) > AHEAD:
                 first, future = waiting.popleft()
                 yield first, future.result() if future else None
         for first, future in waiting:
