@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: demo test lint test-all bench bench-peers dashboards integration pictures clean
+.PHONY: demo test lint test-all bench bench-peers dashboards integration pictures clean docs
 
 demo: $(READY)  ## run the main job on the bundled turns and say where the report lies
 	$(VENV)/bin/turncap demo --out build/demo
@@ -29,6 +29,10 @@ bench-peers: $(DEV)  ## six packages from PyPI beside turncap on the same turns:
 
 dashboards: $(DEV)  ## write the generated files of dashboards/ anew
 	$(PY) -m tools.dashboards
+
+docs: $(DEV)  ## write the generated tables of README.md and docs/ anew
+	$(PY) -m tools.registry_table --write
+	$(PY) -m tools.quarter_table --write
 
 integration: $(DEV)  ## a real Collector and Prometheus (built from Go modules once, then cached) and what runs on them
 	$(PY) -m tools.integration --build-minutes $(or $(BUILD_MINUTES),60)

@@ -8,6 +8,7 @@ import sys
 
 import pytest
 
+from tools import quarter_table
 from tools.registry_table import MARKS, README, ROOT, table
 
 TEXT = README.read_text(encoding="utf-8")
@@ -17,6 +18,14 @@ def test_its_table_of_what_is_emitted_is_the_registry() -> None:
     found = MARKS.search(TEXT)
     assert found is not None
     assert found[0] == found[1] + table() + found[2], "run python -m tools.registry_table --write"
+
+
+def test_the_table_of_weeks_is_what_the_method_gives() -> None:
+    found = quarter_table.MARKS.search(quarter_table.PAGE.read_text(encoding="utf-8"))
+    assert found is not None
+    assert found[0] == found[1] + quarter_table.table() + found[2], (
+        "run python -m tools.quarter_table --write"
+    )
 
 
 def test_its_twelve_lines_run() -> None:
