@@ -84,3 +84,18 @@ def test_numbers_are_compared_and_neither_pictures_nor_words() -> None:
         )
 
     assert numbers(Notebook) == ["cell 1: 10", "cell 1: 2,000.5", "cell 2: 3", "cell 2: 4"]
+
+
+@pytest.mark.heavy  # in the stage of the notebooks, which has widgets
+def test_a_moved_slider_shows_who_would_be_halted_then(
+    thresholds: explore.Thresholds, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv(explore.STATIC, raising=False)
+    shown = explore.sliders(thresholds)
+    signal, _, soft_cap, *_ = shown.children
+    shown.update()
+    assert "1 stuck turns halted, 1 calls saved; 9 others halted, 198 calls cut" in shown.result.text
+    soft_cap.value = 0
+    assert "10 stuck turns halted, 588 calls saved; 101 others halted, 2,213 calls cut" in shown.result.text
+    signal.value = "no_progress"
+    assert "10 stuck turns halted, 568 calls saved; 0 others halted, 0 calls cut" in shown.result.text
