@@ -403,4 +403,4 @@ def test_a_damaged_state_is_refused_or_runs(data: st.DataObject) -> None:
     except TurncapError:
         return
     restored.admit("tool", {"a": 2})
-    restored.end()
+    assert restored.end() in ("completed", "halted")
