@@ -17,6 +17,7 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import NoReturn
 
+from analytics.errors import is_interrupt
 from guard.errors import TurncapError
 
 # In the order of the story: what one line of help says of each.
@@ -119,10 +120,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; every foreseen error is one line on standard error and exit code 1."""
     words = list(sys.argv[1:] if argv is None else argv)
     named = next((word for word in words if not word.startswith("-")), "")
+    hint = ""
     try:
         args, rest = build_parser(only=named if named in COMMANDS else "").parse_known_args(words)
         if rest:
             args.parser.error(f"unrecognized arguments: {' '.join(rest)}")
+        hint = getattr(args, "interrupted", "")
         code = int(args.run(args))
         sys.stdout.flush()
         return code
@@ -133,6 +136,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         # Whoever read has seen enough; the interpreter's own flush at exit must not fail on it.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return ExitCode.DONE
-    except KeyboardInterrupt:
-        print("turncap: interrupted", file=sys.stderr)
+    except (KeyboardInterrupt, RuntimeError) as error:
+        if not is_interrupt(error):
+            raise
+        print("turncap: interrupted" + (hint and f"; {hint}"), file=sys.stderr)
         return ExitCode.INTERRUPTED

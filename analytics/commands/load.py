@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from analytics.loading import Summary
-    from analytics.warehouse import Warehouse
 
 SHOWN = 20  # rejects told one by one; the rest are counted
 
@@ -31,30 +29,14 @@ def configure(parser: argparse.ArgumentParser) -> None:
         action="store_true",
         help="fail on the first input that cannot be read, and keep nothing of it",
     )
+    parser.set_defaults(interrupted="what was read is kept, and the same command goes on from there")
 
 
 def run(args: argparse.Namespace) -> int:
     """Load, say what was recognised, and name what was not."""
-    import duckdb
-
     from analytics.cli import ExitCode
-    from analytics.paths import expand
-    from analytics.warehouse import Warehouse
 
-    paths = expand(args.paths)
-    with Warehouse.open(args.db) as warehouse:
-        try:
-            summary = _load(warehouse, paths, args)
-        except (KeyboardInterrupt, duckdb.InterruptException):
-            warehouse.discard_if_empty()
-            print(
-                "turncap: interrupted; what was read is kept, and the same command goes on from there",
-                file=sys.stderr,
-            )
-            return ExitCode.INTERRUPTED
-        except BaseException:
-            warehouse.discard_if_empty()
-            raise
+    summary = _load(args)
     for line in summary.lines():
         print(line)
     for reject in summary.rejects[:SHOWN]:
@@ -64,15 +46,21 @@ def run(args: argparse.Namespace) -> int:
     return ExitCode.REJECTS if summary.rejects else ExitCode.DONE
 
 
-def _load(warehouse: Warehouse, paths: Sequence[str], args: argparse.Namespace) -> Summary:
+def _load(args: argparse.Namespace) -> Summary:
     from analytics.loading import load
-    from analytics.paths import size
+    from analytics.paths import expand, size
     from analytics.progress import Progress
+    from analytics.warehouse import Warehouse
 
-    if not sys.stderr.isatty():
-        return load(warehouse, paths, strict=args.strict)
-    progress = Progress(sys.stderr, size(paths))
+    paths = expand(args.paths)
+    progress = Progress(sys.stderr, size(paths)) if sys.stderr.isatty() else None
     try:
-        return load(warehouse, paths, strict=args.strict, progress=progress)
+        with Warehouse.open(args.db) as warehouse:
+            try:
+                return load(warehouse, paths, strict=args.strict, progress=progress)
+            except BaseException:
+                warehouse.discard_if_empty()
+                raise
     finally:
-        progress.close()
+        if progress is not None:
+            progress.close()
