@@ -74,6 +74,8 @@ class _Parser(argparse.ArgumentParser):
 
 def _with_hint(message: str, options: Sequence[str]) -> str:
     choice = re.search(r"invalid choice: '?(.*?)'? \(choose from (.*)\)", message)
+    if message.endswith("required: COMMAND"):
+        return "give a command; turncap --help lists them"
     if choice:
         given, choices = choice[1], [one.strip(" '\"") for one in choice[2].split(",")]
         near = difflib.get_close_matches(given, choices, n=1)

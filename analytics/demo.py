@@ -30,9 +30,11 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from analytics.collect import Collector
 from analytics.errors import InputError
+from analytics.paths import unreadable
 from guard import ToolCallGuard
 from guard.labels import KINDS
 
+FORM = "each line is a turn as analytics/evidence/README.md of the source describes it"
 BEGINNING_NS = 1_767_225_600 * 10**9  # 2026-01-01T00:00:00Z: the recorded turns have no dates
 SLICE = 1_000  # events between two flushes: half of what the SDK's queues hold
 LONGEST_FLUSH_MS = 30_000
@@ -93,14 +95,15 @@ def read_turns(source: Path | Traversable) -> Iterator[RecordedTurn]:
         data = source.read_bytes()
         lines = (gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data).splitlines()
     except (OSError, EOFError) as error:
-        raise InputError(f"{source}: cannot be read ({error}); give a file of recorded turns") from None
+        raise unreadable(str(source), error, "give a file of recorded turns") from None
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             yield RecordedTurn.read(line)
         except (ValueError, TypeError) as error:
-            raise InputError(f"{source}:{number}: {error}; analytics/evidence describes the form") from None
+            why = "no JSON" if isinstance(error, json.JSONDecodeError) else error
+            raise InputError(f"{source}:{number}: {why}; {FORM}") from None
 
 
 class RecordedClock:

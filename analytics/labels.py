@@ -15,6 +15,7 @@ import duckdb
 from analytics.database import records, select
 from analytics.errors import InputError
 from analytics.line_file import LineFile
+from analytics.paths import unreadable
 from guard import names
 
 KINDS = ("stuck", "rerun", "poll", "burst", "other")
@@ -55,6 +56,8 @@ def label_file(database: Path) -> Path:
 def append_labels(database: Path, connection: duckdb.DuckDBPyConnection, labels: Iterable[Label]) -> int:
     """Append each label to the file beside the database, on disk before the next; how many."""
     labels = list(labels)
+    if not labels:
+        return 0  # no empty file is left, which a load would refuse
     turns = {str(row["turn_id"]): row for row in records(select(connection, "turn_guards"))}
     path = label_file(database)
     file = LineFile(path.parent, path.stem, max_bytes=1 << 62)
@@ -75,7 +78,7 @@ def read_csv(path: Path, known: set[str], *, by: str, reader: str) -> tuple[list
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: cannot be read ({error}); give a CSV file in UTF-8") from None
+        raise unreadable(path, error, "give a CSV file in UTF-8") from None
     rows = csv.DictReader(text.splitlines())
     columns = set(rows.fieldnames or ())
     if "turn_id" not in columns or not columns & {"kind", "stuck", "productive", "task_outcome"}:
@@ -105,6 +108,8 @@ def _label(row: dict[str, Any], known: set[str], *, by: str, reader: str, at: in
     if by not in BY:
         raise ValueError(f"by: got {by!r}; accepted: {', '.join(BY)}, or nothing")
     stuck, productive = _truth("stuck", row), _truth("productive", row)
+    if kind is not None and stuck is not None and kind != "other" and stuck != (kind == "stuck"):
+        raise ValueError(f"kind {kind} and stuck {str(stuck).lower()} contradict each other; accepted: one")
     task_outcome = (row.get("task_outcome") or "").strip() or None
     if kind is None and stuck is None and productive is None and task_outcome is None:
         raise ValueError("says nothing of the turn; accepted: a kind, stuck, productive or task_outcome")

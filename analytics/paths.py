@@ -11,7 +11,7 @@ from analytics.errors import InputError
 
 STDIN = "-"
 # Names in a folder that are never telemetry: databases, and what a load or report wrote beside it.
-_PASSED_OVER = (".duckdb", ".wal", ".html", ".md", ".py", ".parquet", ".png", ".toml", ".tmp")
+_PASSED_OVER = (".duckdb", ".wal", ".html", ".md", ".py", ".parquet", ".png", ".csv", ".toml", ".tmp")
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -36,7 +36,7 @@ def expand(names: Sequence[str]) -> list[str]:
         elif matches := sorted(glob.glob(str(path), recursive=True)):  # noqa: PTH207 - absolute patterns too
             found.update(dict.fromkeys(one for one in matches if Path(one).is_file()))
         else:
-            raise InputError(f"{name}: no such file, folder or pattern{_nearest(path)}")
+            raise InputError(f"{name}: no such file, folder or pattern{nearest(path)}")
     return list(found)
 
 
@@ -49,7 +49,16 @@ def _telemetry(path: Path) -> bool:
     return path.is_file() and not path.name.startswith(".") and path.suffix not in _PASSED_OVER
 
 
-def _nearest(path: Path) -> str:
+def unreadable(path: Path | str, error: OSError | ValueError | EOFError, give: str) -> InputError:
+    """The error for a file that a person named and that cannot be read; `give` says what is accepted."""
+    if isinstance(error, FileNotFoundError):
+        return InputError(f"{path}: no such file{nearest(Path(path))}; {give}")
+    why = error.strerror if isinstance(error, OSError) and error.strerror else error
+    return InputError(f"{path}: cannot be read ({why}); {give}")
+
+
+def nearest(path: Path) -> str:
+    """What stands beside a path that does not exist and was probably meant, as the end of a message."""
     try:
         names = [one.name for one in path.parent.iterdir()]
     except OSError:

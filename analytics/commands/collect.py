@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 from analytics.collect import Collector, Counts
+from analytics.commands.arguments import whole
 
 _STOP = {signal.SIGTERM, signal.SIGINT}
 
@@ -20,11 +21,11 @@ def configure(parser: argparse.ArgumentParser) -> None:
         "--host", default="127.0.0.1", help="address to listen on (default: 127.0.0.1; there is no TLS)"
     )
     parser.add_argument(
-        "--port", type=_whole(0, 65535), default=4318, help="default: 4318; 0 takes any free port"
+        "--port", type=whole(0, 65535), default=4318, help="default: 4318; 0 takes any free port"
     )
     parser.add_argument(
         "--max-megabytes",
-        type=_whole(1, 1_000_000),
+        type=whole(1, 1_000_000),
         default=100,
         metavar="N",
         help="begin a new file past this size (default: 100)",
@@ -57,12 +58,3 @@ def _summary(counts: Counts) -> str:
         refused = ", ".join(f"{status}: {number}" for status, number in sorted(counts.refused.items()))
         text += f"; refused requests by status: {refused}"
     return text
-
-
-def _whole(low: int, high: int) -> type[int]:
-    def whole(text: str) -> int:
-        if not (text.isascii() and text.isdigit() and low <= int(text) <= high):
-            raise argparse.ArgumentTypeError(f"got {text!r}; accepted: a whole number from {low} to {high}")
-        return int(text)
-
-    return whole  # type: ignore[return-value]

@@ -94,6 +94,7 @@ def _plan(database: Path) -> int:
 def _take(args: argparse.Namespace, reader: str) -> int:
     from analytics.cli import ExitCode
     from analytics.labels import append_labels, read_csv
+    from analytics.report.words import plural
 
     with open_database(args.db) as connection:
         known = {turn_id for (turn_id,) in connection.execute("SELECT turn_id FROM turns").fetchall()}
@@ -101,8 +102,11 @@ def _take(args: argparse.Namespace, reader: str) -> int:
         append_labels(args.db, connection, _with_plan(connection, labels))
     for reject in rejects:
         print(f"turncap: {args.csv}:{reject.line}: {reject.reason}", file=sys.stderr)
-    _load(args.db)
-    print(f"{len(labels):,} labels taken, {len(rejects):,} lines rejected")
+    if labels:
+        _load(args.db)
+    print(f"{plural(len(labels), 'label')} taken, {plural(len(rejects), 'line')} rejected")
+    if not labels:
+        return ExitCode.FAILED
     return ExitCode.REJECTS if rejects else ExitCode.DONE
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,6 +25,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--settings", type=Path, metavar="FILE", help="tolerances, prices and grids (validation.toml)"
     )
+    parser.add_argument("--json", action="store_true", help="print JSON, as in report.json, instead of words")
 
 
 def run(args: argparse.Namespace) -> int:
@@ -31,6 +33,7 @@ def run(args: argparse.Namespace) -> int:
     from analytics.decision import over_grid
     from analytics.first_screen import first_screen
     from analytics.replay import Replay
+    from analytics.report.document import recommendation
     from analytics.validation.settings import read_settings
     from analytics.validation.validate import validate
 
@@ -39,7 +42,10 @@ def run(args: argparse.Namespace) -> int:
         found = validate(connection, recorded, read_settings(args.settings))
         _, decision = over_grid(recorded, found.case)
         screen = first_screen(found.case, found.verdicts, decision)
-    print("\n".join(recommendation_lines(decision, screen)))
+    if args.json:
+        print(json.dumps(recommendation(decision), indent=2, ensure_ascii=False))
+    else:
+        print("\n".join(recommendation_lines(decision, screen)))
     return 0
 
 

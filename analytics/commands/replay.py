@@ -9,13 +9,16 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from analytics.commands.arguments import whole
 from analytics.database import open_database, records
+from analytics.errors import InputError
 from guard.policy import SIGNALS, CapPolicy, PolicyKind
 
+# Name -> (least value, meaning)
 NUMBERS = {
-    "stuck_at": "K: the level at which a turn past the soft cap is halted",
-    "soft_cap": "S: calls up to which no turn is halted",
-    "backstop": "H: calls past which every turn is halted",
+    "stuck_at": (1, "K: the level at which a turn past the soft cap is halted"),
+    "soft_cap": (0, "S: calls up to which no turn is halted"),
+    "backstop": (1, "H: calls past which every turn is halted"),
 }
 COLUMNS = {
     "signal": "signal", "k": "stuck at", "soft_cap": "soft cap", "backstop": "backstop",
@@ -33,10 +36,9 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--signal", nargs="+", choices=SIGNALS, metavar="NAME", help=f"any of {', '.join(SIGNALS)}"
     )
-    for name, meaning in NUMBERS.items():
-        parser.add_argument(
-            f"--{name.replace('_', '-')}", nargs="+", type=int, metavar="N", help=f"{meaning}; one or more"
-        )
+    for name, (least, meaning) in NUMBERS.items():
+        option = f"--{name.replace('_', '-')}"
+        parser.add_argument(option, nargs="+", type=whole(least), metavar="N", help=f"{meaning}; one or more")
     parser.add_argument("--json", action="store_true", help="print JSON instead of words and a table")
     parser.epilog = (
         "What is not given stays as it ran. Several values are tried in all combinations. "
@@ -86,7 +88,14 @@ def _asked(args: argparse.Namespace, running: CapPolicy) -> Iterator[CapPolicy]:
     if all(getattr(args, name) is None for name in names):
         return
     for values in product(*(getattr(args, name) or [getattr(base, name)] for name in names)):
-        yield CapPolicy.adaptive(**dict(zip(names, values, strict=True)))
+        policy = dict(zip(names, values, strict=True))
+        if policy["backstop"] < policy["soft_cap"]:
+            ran = "" if args.backstop else " that ran"
+            raise InputError(
+                f"--soft-cap: got {policy['soft_cap']}, above the backstop of {policy['backstop']}{ran}; "
+                "give --backstop as much or more"
+            )
+        yield CapPolicy.adaptive(**policy)
 
 
 def _words(scope: dict[str, Any], rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -37,7 +37,7 @@ def document(report: WeeklyReport) -> dict[str, Any]:
         ],
         "signals": plain(report.signals),
         "grid": [_costed(one) for one in report.costed],
-        "recommendation": _recommendation(report.decision),
+        "recommendation": recommendation(report.decision),
     }
 
 
@@ -113,7 +113,8 @@ def _costed(one: Costed) -> dict[str, Any]:
     }
 
 
-def _recommendation(decision: Recommendation) -> dict[str, Any]:
+def recommendation(decision: Recommendation) -> dict[str, Any]:
+    """The decision as the section of that name has it."""
     leading, policy = decision.leading, decision.policy
     return {
         "answer": str(decision.answer),

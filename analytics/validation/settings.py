@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from analytics.errors import InputError
+from analytics.paths import unreadable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +71,7 @@ def read_settings(path: Path | None = None) -> Settings:
         source = path if path else files("analytics") / "validation.toml"
         given = tomllib.loads(source.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{name}: cannot be read ({error}); give a file like validation.toml") from None
+        raise unreadable(name, error, "give a file like validation.toml") from None
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{name}: not TOML: {error}") from None
     sections = {"tolerance": Tolerance, "price": Price, "grid": Grid, "evidence": Evidence}

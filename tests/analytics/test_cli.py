@@ -36,7 +36,7 @@ def test_every_command_explains_itself(name: str, capsys: pytest.CaptureFixture[
         pytest.param(["turn", "1", "--db", "x", "--ouy", "y"], "did you mean --out?", id="a near option"),
         pytest.param(["completion", "bsh"], "no choice 'bsh'; did you mean 'bash'?", id="a near choice"),
         pytest.param(["snapshot", "--db", "x"], "arguments are required: --out", id="a missing option"),
-        pytest.param([], "required: COMMAND", id="nothing"),
+        pytest.param([], "give a command; turncap --help lists them", id="nothing"),
     ],
 )  # fmt: skip
 def test_wrong_usage_is_answered_with_what_was_meant(

@@ -166,6 +166,30 @@ def test_a_csv_file_keeps_its_good_lines_and_names_its_bad_ones(
     ]  # fmt: skip
 
 
+def test_a_csv_file_of_bad_lines_alone_takes_nothing_and_leaves_no_file(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "labels.csv"
+    path.write_text(
+        f"turn_id,kind,stuck\nnobody,stuck,\n{turn_id('g', 1)},rerun,yes\n{turn_id('g', 2)},stuck,no\n",
+        encoding="utf-8",
+    )
+    assert main(["label", "--csv", str(path), "--db", str(database)]) == ExitCode.FAILED
+    output = capsys.readouterr()
+    assert output.out == "0 labels taken, 3 lines rejected\n"
+    assert f"{path}:3: kind rerun and stuck true contradict each other" in output.err
+    assert f"{path}:4: kind stuck and stuck false contradict each other" in output.err
+    assert not label_file(database).exists()
+
+
+def test_a_csv_file_that_is_not_there_is_named_with_the_nearest(
+    database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "labels.csv").touch()
+    assert main(["label", "--csv", str(tmp_path / "label.csv"), "--db", str(database)]) == ExitCode.FAILED
+    assert f"no such file; did you mean {tmp_path / 'labels.csv'}?; give a CSV" in capsys.readouterr().err
+
+
 def test_a_csv_file_without_the_columns_changes_nothing(
     database: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

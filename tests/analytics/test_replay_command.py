@@ -84,9 +84,15 @@ def test_without_a_guard_the_released_rule_comes_first(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        pytest.param(["--soft-cap", "-1"], "soft_cap: got -1; accepted: an integer from 0", id="below 0"),
         pytest.param(
-            ["--soft-cap", "2000"], "backstop: got 1000; accepted", id="above the backstop that ran"
+            ["--soft-cap", "2000"],
+            "--soft-cap: got 2000, above the backstop of 1000 that ran; give --backstop",
+            id="above the backstop that ran",
+        ),
+        pytest.param(
+            ["--soft-cap", "2000", "--backstop", "500"],
+            "--soft-cap: got 2000, above the backstop of 500; give --backstop",
+            id="above the backstop asked about",
         ),
     ],
 )
@@ -95,6 +101,14 @@ def test_a_policy_that_cannot_be_is_named(
 ) -> None:
     assert main(["replay", "--db", str(evidence_db), *words]) == ExitCode.FAILED
     assert said in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("text", ["-1", "x", "6.5", "0", ""])
+def test_a_threshold_that_is_no_number_is_named(capsys: pytest.CaptureFixture[str], text: str) -> None:
+    with pytest.raises(SystemExit) as left:
+        main(["replay", "--db", "x", f"--stuck-at={text}"])
+    assert left.value.code == ExitCode.USAGE
+    assert f"--stuck-at: got {text!r}; accepted: a whole number from 1" in capsys.readouterr().err
 
 
 def test_a_missing_database_is_named(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

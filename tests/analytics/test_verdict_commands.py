@@ -79,6 +79,17 @@ def test_the_recommendation_names_the_settings_to_change(
     assert "TURNCAP_SOFT_CAP=" in text
 
 
+def test_the_recommendation_as_json_is_the_section_of_the_report(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = database(tmp_path / "t.duckdb", looping(40, 40))
+    assert main(["recommend", "--db", str(path), "--json"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert main(["report", "--db", str(path), "--out", str(tmp_path)]) == 0
+    assert found == json.loads((tmp_path / "report.json").read_text(encoding="utf-8"))["recommendation"]
+    assert found["answer"] == "change"
+
+
 def test_without_enough_data_it_says_why(evidence_db: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["recommend", "--db", str(evidence_db)]) == 0
     text = capsys.readouterr().out
