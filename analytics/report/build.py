@@ -115,6 +115,7 @@ def build_report(
         scope=validation.case.scope,
         verdicts=validation.verdicts,
         by_agent=validation.by_agent,
+        strata=validation.strata,
         decision=decision,
         costed=costed,
         grid=tuple(_of(costed, running, "signal", "backstop")),

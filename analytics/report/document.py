@@ -21,7 +21,9 @@ SCHEMA = 1
 
 # Fields of the report that the document has in a shape of its own, or not at all: `strips` and
 # `examples` are drawn.
-OTHERWISE = {"gates", "verdicts", "decision", "costed", "grid", "backstops", "signals", "strips", "examples"}
+OTHERWISE = {
+    "gates", "verdicts", "strata", "decision", "costed", "grid", "backstops", "signals", "strips", "examples"
+}  # fmt: skip
 
 
 def document(report: WeeklyReport) -> dict[str, Any]:
@@ -31,6 +33,10 @@ def document(report: WeeklyReport) -> dict[str, Any]:
         **{name: value for name, value in plain(report).items() if name not in OTHERWISE},
         "gates": plain(report.gates),
         "verdicts": [_verdict(verdict) for verdict in report.verdicts],
+        "strata": [
+            {"name": one.name, "turns": one.turns, "rates": [_rate(share, None) for share in one.shares]}
+            for one in report.strata
+        ],
         "false_stuck_rules": [
             {"kind": str(rule.kind), "because": rule.because, "conditions": [c.text for c in rule.conditions]}
             for rule in RULES

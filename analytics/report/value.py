@@ -11,6 +11,7 @@ from analytics.report.strip import Strip
 from analytics.report.trend import Trend
 from analytics.validation.gates import Gate
 from analytics.validation.settings import Settings
+from analytics.validation.strata import Stratum
 from analytics.validation.validate import ByAgent
 from analytics.validation.verdicts import Look, Verdict
 
@@ -166,6 +167,7 @@ class WeeklyReport:
     scope: Mapping[str, object]
     verdicts: tuple[Verdict, ...]
     by_agent: tuple[ByAgent, ...]
+    strata: tuple[Stratum, ...]
     decision: Recommendation
     costed: tuple[Costed, ...]
     grid: tuple[Costed, ...]

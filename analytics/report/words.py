@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
@@ -42,11 +43,12 @@ def rule(policy: Policy) -> str:
         if policy.signal in (None, "repeat")
         else f"the signal {policy.signal} has reached"
     )
-    return (
+    text = (
         f"After {number(policy.soft_cap)} calls a turn is halted as stuck once {what} "
         f"{number(policy.stuck_at)}{' times' if policy.signal in (None, 'repeat') else ''}; "
         f"past {number(policy.backstop)} calls it is halted whatever it does."
     )
+    return text if policy.turns else f"The rule as released, under which no turn here ran: {text}"
 
 
 def threshold(name: str) -> str:
@@ -159,10 +161,18 @@ def scope(report: WeeklyReport) -> str:
         text += f" of {plural(int(str(clusters)), str(said['cluster']))}"
     if said["from"] and said["to"]:
         text += f", {said['from']} to {said['to']}" if said["from"] != said["to"] else f", {said['from']}"
+    if not turns:
+        left_out = ", ".join(f"{number(int(str(n)))} {why}" for why, n in _left_out(said).items() if n)
+        return f"No turn is in scope{f'; left out: {left_out}' if left_out else ''}."
     text += f". Mode: {said['mode'] or 'no guard'}."
     if report.week:
         text = f"Week {report.week}, with all weeks since its look began: {text}"
     return text
+
+
+def _left_out(scope: Mapping[str, object]) -> Mapping[str, int]:
+    found = scope["left_out"]
+    return found if isinstance(found, Mapping) else {}
 
 
 def bar(part: int, whole: int) -> str:
@@ -218,6 +228,16 @@ def by_signal(report: WeeklyReport) -> list[tuple[str, list[tuple[int, list[Side
     for one in report.signals:
         found.setdefault(one.signal, {}).setdefault(one.k, []).append(one)
     return [(signal, list(rows.items())) for signal, rows in found.items()]
+
+
+def strata(report: WeeklyReport) -> str:
+    """What the strata are that verdicts leave out."""
+    said = {
+        "explicit cap": "Turns with an explicit cap were stopped by a number that somebody chose for them",
+        "sub-agent": "a sub-agent's run is a turn of its own, shorter and of another kind",
+    }
+    text = "; ".join(said[one.name] for one in report.strata)
+    return f"{text[0].upper()}{text[1:]}. Each group is judged under the policy that ran on it."
 
 
 def no_trend(report: WeeklyReport) -> str:

@@ -118,6 +118,7 @@ class Turns:
 class Population:
     """The turns in scope and how many were left out, by reason; `policy` is what ran on them.
 
+    `policies` has the text of every recorded policy by its hash.
     `guarded`: a guard ran, so that halts were recorded and can be reproduced.
     """
 
@@ -125,6 +126,7 @@ class Population:
     everything: Turns
     policy: CapPolicy
     policy_hash: str
+    policies: Mapping[str, str]
     guarded: bool
     left_out: Mapping[str, int]
 
@@ -151,7 +153,8 @@ def read_population(
         if sampled.any():
             left_out["known from sampled spans alone"] = int(sampled.sum())
         keep &= ~sampled
-    policies = dict(connection.execute("SELECT policy_hash, text FROM policies").fetchall())
+    known = connection.execute("SELECT policy_hash, text FROM policies WHERE text IS NOT NULL").fetchall()
+    policies: dict[str, str] = dict(known)
     groups = frame[keep].groupby(["policy_hash", "mode"]).size().sort_values(ascending=False, kind="stable")
     policy_hash, mode = groups.index[0] if len(groups) else ("", "")
     others = int(groups.iloc[1:].sum())
@@ -164,6 +167,7 @@ def read_population(
         everything=everything,
         policy=CapPolicy.from_text(text) if text else CapPolicy.adaptive(),
         policy_hash=policy_hash,
+        policies=policies,
         guarded=bool(policy_hash),
         left_out=left_out,
     )

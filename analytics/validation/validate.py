@@ -19,6 +19,7 @@ from analytics.validation.outcomes import Outcomes
 from analytics.validation.population import MONDAY, WEEK, Population, Turns, latest_time, read_population
 from analytics.validation.rates import Planned, Share, halt_rates, length_share
 from analytics.validation.settings import Settings
+from analytics.validation.strata import Stratum, strata
 from analytics.validation.verdicts import Case, Look, Verdict, judge
 from guard.policy import CapPolicy
 
@@ -41,6 +42,7 @@ class Validation:
     case: Case
     verdicts: tuple[Verdict, ...]
     by_agent: tuple[ByAgent, ...]
+    strata: tuple[Stratum, ...]
 
     @property
     def population(self) -> Population:
@@ -62,7 +64,9 @@ def validate(
     without, all turns are looked at once, at 5 %.
     """
     case = read_case(connection, recorded, settings, as_of=as_of, week=week)
-    return Validation(case=case, verdicts=judge(case), by_agent=_by_agent(case))
+    return Validation(
+        case=case, verdicts=judge(case), by_agent=_by_agent(case), strata=strata(recorded, case)
+    )
 
 
 def read_case(
