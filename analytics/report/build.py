@@ -13,16 +13,18 @@ from analytics.database import records, select
 from analytics.decision import Costed, over_grid
 from analytics.evidence import AGENTS, LIMITS
 from analytics.false_stuck_turns import agreement, classified, shares
-from analytics.first_screen import Near, first_screen
+from analytics.first_screen import first_screen
 from analytics.recording import Bools
 from analytics.replay import Replay
 from analytics.report.mind import would_change
-from analytics.report.strip import Strip, strip_of
+from analytics.report.strip import strip_of
 from analytics.report.trend import build_trend
-from analytics.report.turn import build_turn
+from analytics.report.turn import TurnView, build_turn
+from analytics.report.turn_policies import policies_of
 from analytics.report.value import (
     Counts,
     Coverage,
+    Drawn,
     Example,
     Halts,
     Length,
@@ -94,6 +96,13 @@ def build_report(
     looks_stuck = classified(replay, running, among=among)
     first = first_screen(validation.case, validation.verdicts, decision)
     say("bringing it together")
+    near = [one.turn_id for one in (*first.repetitive, *first.longest)]
+    examples = _examples(looks_stuck)
+    views = {
+        turn_id: build_turn(connection, turn_id)
+        for turn_id in dict.fromkeys([*near, *(row["turn_id"] for row in examples)])
+    }
+    found = policies_of(connection, replay, running, list(views.values()))
     return WeeklyReport(
         week=week,
         policy=_policy(running, len(validation.population.turns)),
@@ -109,7 +118,7 @@ def build_report(
         kinds=seen,
         waterfall=_waterfall(connection, validation, replay, when),
         first=first,
-        strips=tuple(_strips(connection, [*first.repetitive, *first.longest])),
+        drawn=tuple(Drawn(turn=turn, found=one) for turn, one in zip(views.values(), found, strict=True)),
         gates=tuple(validation.case.gates),
         look=validation.case.look,
         scope=validation.case.scope,
@@ -126,7 +135,7 @@ def build_report(
             for row in records(shares(looks_stuck, replay, tail=validation.case.look.level))
         ),
         agreement=agreement(looks_stuck),
-        examples=tuple(_examples(connection, looks_stuck)),
+        examples=tuple(_drawn_example(row, views[row["turn_id"]]) for row in examples),
         would_change=tuple(would_change(validation.verdicts, decision, validation.case.gates, seen)),
         trend=build_trend(connection, soft_cap=running.soft_cap or 0, **when),
         settings=settings,
@@ -204,30 +213,24 @@ def _sides(replay: Replay, running: CapPolicy, among: Bools) -> Iterable[Side]:
     return (_known(Side, row) for row in records(frame))
 
 
-def _examples(connection: duckdb.DuckDBPyConnection, found: pd.DataFrame) -> Iterable[Example]:
+def _examples(found: pd.DataFrame) -> list[dict[str, Any]]:
     """Up to five turns of each kind in each population, those that were judged earliest; ties by id."""
     decided = found.assign(
         decided=found["whole"].where(found["whole"].notna(), found["kind"]),
         why=found["whole_because"].where(found["whole"].notna(), found["because"]),
     )
-    for (population, kind), rows in decided.groupby(["population", "decided"], sort=False):
-        for row in records(rows.sort_values(["call", "turn_id"]).head(EXAMPLES)):
-            drawn = strip_of(build_turn(connection, row["turn_id"]))
-            yield Example(
-                population=str(population),
-                kind=str(kind),
-                because=row["why"],
-                label=row["label"],
-                strip=replace(drawn, halts=(row["call"],)),
-            )
+    first = decided.sort_values(["call", "turn_id"]).groupby(["population", "decided"], sort=False)
+    return records(first.head(EXAMPLES))
 
 
-def _strips(connection: duckdb.DuckDBPyConnection, turns: Iterable[Near]) -> Iterable[Strip]:
-    """Each turn once, if its calls were loaded."""
-    for turn_id in dict.fromkeys(one.turn_id for one in turns):
-        turn = build_turn(connection, turn_id)
-        if turn.calls:
-            yield strip_of(turn)
+def _drawn_example(row: dict[str, Any], turn: TurnView) -> Example:
+    return Example(
+        population=row["population"],
+        kind=str(row["decided"]),
+        because=row["why"],
+        label=row["label"],
+        strip=replace(strip_of(turn), halts=(row["call"],)),
+    )
 
 
 def _known(kind: type[T], row: dict[str, Any]) -> T:

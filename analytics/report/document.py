@@ -19,10 +19,9 @@ from guard.policy import CapPolicy
 
 SCHEMA = 1
 
-# Fields of the report that the document has in a shape of its own, or not at all: `strips` and
-# `examples` are drawn.
+# Fields of the report that the document has in a shape of its own, or not at all: `drawn` and `examples`.
 OTHERWISE = {
-    "gates", "verdicts", "strata", "decision", "costed", "grid", "backstops", "signals", "strips", "examples"
+    "gates", "verdicts", "strata", "decision", "costed", "grid", "backstops", "signals", "drawn", "examples"
 }  # fmt: skip
 
 

@@ -136,7 +136,7 @@ def _environment(*, html: bool) -> Environment:
     )
     environment.filters.update(n=words.number, pct=words.percent, cell=_cell, markdown=_markdown)
     environment.globals.update(
-        words=words, say=verdict_words, strip_svg=strip_svg, letter=letter, rules=RULES
+        words=words, say=verdict_words, strip_svg=strip_svg, strip_of=strip_of, letter=letter, rules=RULES
     )
     return environment
 

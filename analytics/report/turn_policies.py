@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import duckdb
 import numpy as np
+import pandas as pd
 
 from analytics.database import records, select
 from analytics.false_stuck import Trace, classify, features
@@ -51,7 +53,7 @@ class TurnPolicies:
 
 def turn_policies(connection: duckdb.DuckDBPyConnection, turn: TurnView) -> TurnPolicies:
     """Replay one turn under each signal; `turn` as `build_turn` gives it."""
-    row = records(select(connection, "one_turn", turn_id=turn.turn_id))[0]
+    row = _row(connection, turn)
     policy = RELEASED
     if row["policy_kind"] == "adaptive":
         policy = CapPolicy.adaptive(
@@ -65,9 +67,31 @@ def turn_policies(connection: duckdb.DuckDBPyConnection, turn: TurnView) -> Turn
         )
         alone.execute("CREATE OR REPLACE TEMP VIEW turns AS SELECT * FROM one")
         replay = Replay.of(alone)
-        found = tuple(_signals(replay, policy)) if len(replay.turns) else ()
+        (found,) = _signals(replay, policy, [0]) if len(replay.turns) else ((),)
     finally:
         alone.close()
+    return _told(connection, row, turn, policy, found)
+
+
+def policies_of(
+    connection: duckdb.DuckDBPyConnection, replay: Replay, policy: CapPolicy, turns: Sequence[TurnView]
+) -> tuple[TurnPolicies, ...]:
+    """The same of several turns on which `policy` ran, or that it stands for; `replay` holds them."""
+    places = pd.Index(replay.turns.turn_id).get_indexer(pd.Index([turn.turn_id for turn in turns]))
+    return tuple(
+        _told(connection, _row(connection, turn), turn, policy, found)
+        for turn, found in zip(turns, _signals(replay, policy, places.tolist()), strict=True)
+    )
+
+
+def _row(connection: duckdb.DuckDBPyConnection, turn: TurnView) -> dict[str, Any]:
+    return records(select(connection, "one_turn", turn_id=turn.turn_id))[0]
+
+
+def _told(
+    connection: duckdb.DuckDBPyConnection, row: dict[str, Any], turn: TurnView, policy: CapPolicy,
+    found: tuple[SignalHalt, ...],
+) -> TurnPolicies:  # fmt: skip
     looks_stuck = bool(turn.halts) or any(one.times >= (policy.stuck_at or 1) for one in turn.repeats[:1])
     kind, because = _pattern(connection, turn.turn_id) if looks_stuck else (None, None)
     return TurnPolicies(
@@ -75,7 +99,9 @@ def turn_policies(connection: duckdb.DuckDBPyConnection, turn: TurnView) -> Turn
     )
 
 
-def _signals(replay: Replay, policy: CapPolicy) -> Iterator[SignalHalt]:
+def _signals(replay: Replay, policy: CapPolicy, places: Sequence[int]) -> list[tuple[SignalHalt, ...]]:
+    """Every signal on the turns at `places` of the replay; nothing of a turn at -1."""
+    found: list[list[SignalHalt]] = [[] for _ in places]
     backstop = policy.backstop or 1
     for signal in SIGNALS:
         after, first = (
@@ -86,32 +112,40 @@ def _signals(replay: Replay, policy: CapPolicy) -> Iterator[SignalHalt]:
             )
             for cap in (policy.soft_cap or 0, 0)
         )
-        highest, at = _highest(replay, signal)
-        yield SignalHalt(
-            signal=signal,
-            runs=signal == policy.signal,
-            highest=highest,
-            highest_at=at,
-            after_cap=_call(after),
-            after_cap_badge=after.badge(0),
-            from_first=_call(first),
-            from_first_badge=first.badge(0),
-        )
+        for mine, place in zip(found, places, strict=True):
+            if place < 0:
+                continue
+            highest, at = _highest(replay, signal, place)
+            mine.append(
+                SignalHalt(
+                    signal=signal,
+                    runs=signal == policy.signal,
+                    highest=highest,
+                    highest_at=at,
+                    after_cap=_call(after, place),
+                    after_cap_badge=after.badge(place),
+                    from_first=_call(first, place),
+                    from_first_badge=first.badge(place),
+                )
+            )
+    return [tuple(mine) for mine in found]
 
 
-def _call(halts: Halts) -> int | None:
+def _call(halts: Halts, place: int) -> int | None:
     """The halting call, or the earliest possible one; None where nothing that was seen halts."""
-    call = int(halts.low[0])
-    return call if call <= int(halts.calls[0]) else None
+    call = int(halts.low[place])
+    return call if call <= int(halts.calls[place]) else None
 
 
-def _highest(replay: Replay, signal: str) -> tuple[int | None, int | None]:
+def _highest(replay: Replay, signal: str, place: int) -> tuple[int | None, int | None]:
     levels = replay.levels
-    column = levels.level[signal]
-    if not len(column):
+    among = int(np.searchsorted(levels.turn, place))
+    begin, end = np.searchsorted(levels.owner, (among, among + 1)).tolist()
+    if among == len(levels.turn) or levels.turn[among] != place or begin == end:
         return None, None
+    column = levels.level[signal][begin:end]
     best = int(np.argmax(column))
-    return (None, None) if column[best] < 0 else (int(column[best]), int(levels.n[best]))
+    return (None, None) if column[best] < 0 else (int(column[best]), int(levels.n[begin + best]))
 
 
 def _pattern(connection: duckdb.DuckDBPyConnection, turn_id: str) -> tuple[str | None, str | None]:
@@ -123,7 +157,7 @@ def _pattern(connection: duckdb.DuckDBPyConnection, turn_id: str) -> tuple[str |
     return str(kind), None if rule is None else rule.because
 
 
-def _unknown(row: dict[str, object], turn: TurnView) -> Iterator[str]:
+def _unknown(row: dict[str, Any], turn: TurnView) -> Iterator[str]:
     if row["halted_call"] is not None and not row["extended"]:
         yield f"It was halted at call {row['halted_call']}: what it would have done then was never seen."
     if not row["has_ended"]:

@@ -9,6 +9,8 @@ from analytics.decision import Costed, Recommendation
 from analytics.first_screen import FirstScreen
 from analytics.report.strip import Strip
 from analytics.report.trend import Trend
+from analytics.report.turn import TurnView
+from analytics.report.turn_policies import TurnPolicies
 from analytics.validation.gates import Gate
 from analytics.validation.settings import Settings
 from analytics.validation.strata import Stratum
@@ -142,13 +144,21 @@ class Example:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """A turn that the report draws, with all that is said of it."""
+
+    turn: TurnView
+    found: TurnPolicies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class WeeklyReport:
     """Everything a report says.
 
-    `week` is None for a report over everything. `kinds` counts turns by the kind that labels name. `strips`
-    are the turns that are drawn, by their ids. `grid` holds each K and S at the running signal and
-    backstop, `backstops` each backstop at the running signal, K and S. `limits` are what the bundled turns,
-    where they are in it, cannot show.
+    `week` is None for a report over everything. `kinds` counts turns by the kind that labels name. `drawn`
+    are the nearest misses and the examples. `grid` holds each K and S at the running signal and backstop,
+    `backstops` each backstop at the running signal, K and S. `limits` are what the bundled turns, where they
+    are in it, cannot show.
     """
 
     week: str | None
@@ -160,7 +170,7 @@ class WeeklyReport:
     halts: tuple[Halts, ...]
     kinds: Mapping[str, int]
     first: FirstScreen
-    strips: tuple[Strip, ...]
+    drawn: tuple[Drawn, ...]
     waterfall: tuple[Step, ...]
     gates: tuple[Gate, ...]
     look: Look

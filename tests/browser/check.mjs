@@ -39,6 +39,10 @@ function faults() {
     }
     if (box.height < 9) found.push(`${described(text)} is ${box.height.toFixed(1)} pixels high`);
   }
+  for (const link of document.querySelectorAll('a[href^="#"]')) {
+    const target = decodeURIComponent(link.getAttribute("href").slice(1));
+    if (document.getElementById(target) === null) found.push(`${described(link)} leads nowhere`);
+  }
   for (const chart of document.querySelectorAll("svg")) {
     const texts = [...chart.querySelectorAll("text")].filter((text) => text.getBoundingClientRect().width > 0);
     for (let i = 0; i < texts.length; i += 1) {
@@ -100,6 +104,12 @@ for (const page of pages) {
     found.push(...said.map((text) => `the console says: ${text}`));
     const name = `${basename(page, ".html")}-${view.name}`;
     await tab.screenshot({ path: join(pictures, `${name}.png`), fullPage: true });
+    const closed = await tab.evaluate(() => {
+      const all = [...document.querySelectorAll("details")];
+      all.forEach((one) => { one.open = true; });
+      return all.length;
+    });
+    if (closed > 0) found.push(...(await tab.evaluate(faults)));
     for (const fault of [...new Set(found)].slice(0, 20)) console.log(`${name}: ${fault}`);
     failures += found.length;
     await context.close();

@@ -14,6 +14,8 @@ from analytics.cli import main
 from analytics.database import open_database
 from analytics.report.build import build_report
 from analytics.report.render import to_html, to_json, to_markdown
+from analytics.report.turn import build_turn
+from analytics.report.turn_policies import turn_policies
 from analytics.report.value import WeeklyReport
 from analytics.validation.settings import read_settings
 from tests.analytics.evidence_db import build, evidence_rows
@@ -52,6 +54,29 @@ def test_the_bundled_turns_come_to_these_figures(report: WeeklyReport) -> None:
             "labelled_stuck": 1, "labelled_not_stuck": 9, "unlabelled": 0,
         }
     ]  # fmt: skip
+
+
+def test_under_each_strip_a_link_leads_to_all_that_is_known_of_the_turn(
+    report: WeeklyReport, page: str
+) -> None:
+    led_to = re.findall(r'href="#turn-([^"]+)"', page)
+    told = re.findall(r'<details id="turn-([^"]+)">', page)
+    drawn = page.partition('id="turns"')[0].count('<figure class="near">')
+    assert len(led_to) == drawn > 20
+    assert set(led_to) == set(told)
+    assert len(told) == len(set(told)) == len(report.drawn)
+
+
+def test_a_drawn_turn_says_what_turncap_turn_says_of_it(evidence_db: Path, report: WeeklyReport) -> None:
+    halted = [one for one in report.drawn if one.turn.halts]
+    diverse = [one for one in report.drawn if one.turn.repeats and one.turn.repeats[0].times < 4]
+    assert halted
+    assert diverse
+    with open_database(evidence_db) as connection:
+        for one in (*halted[:3], *diverse[:2]):
+            turn = build_turn(connection, one.turn.turn_id)
+            assert one.turn == turn
+            assert one.found == turn_policies(connection, turn)
 
 
 def test_the_figures_equal_a_count_over_the_bundled_lines(report: WeeklyReport) -> None:
