@@ -23,6 +23,8 @@ from pathlib import PurePath
 from typing import Any, cast
 from uuid import UUID
 
+from guard.masking import masked
+
 try:
     import orjson
 
@@ -33,7 +35,6 @@ except ImportError:
 DEEPEST = 1_001  # levels of nesting, with the pair (name, arguments); deeper ones get a key of their own
 LARGEST = 1_000_000  # values and containers in one call's arguments; more get a key of their own
 PLAIN_DEPTH = 200  # what both json and orjson write without refusing
-MASKED_CHARACTERS = 1 << 18  # of a result, from its beginning; what follows is compared as it is
 
 _SCALARS = frozenset({str, int, bool, type(None)})
 _WRITTEN_AS_TEXT = (Decimal, date, datetime, time, timedelta, UUID, PurePath, complex, range)
@@ -43,37 +44,6 @@ _INTEGER_DIGITS = 1_234  # an integer with fewer is shorter than that
 _DIGITS = re.compile(r"[0-9]+")
 _ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")  # in a repr: another one in every process
 
-# What is volatile in a result: it changes from one run to the next although nothing happened.
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
-# A match can begin only where the first line's look-ahead holds: most positions of most texts are given
-# up there, and the rest is sorted by the first character too, which makes masking three times as fast.
-_VOLATILE = re.compile(
-    rf"""(?=[\dA-FJM-PSTWa-fp\[])(?:
-    \b(?:
-      (?=\d)(?:
-        \d{{4}}[-/]\d{{2}}[-/]\d{{2}} (?:[T\x20]\d{{2}}:\d{{2}}(?::\d{{2}}(?:[.,]\d+)?)?)?
-        (?:\x20?(?:Z\b|[+-]\d{{2}}:?\d{{2}}\b))?
-      | \d{{1,2}}:\d{{2}}(?::\d{{2}})?(?:[.,]\d+)?\b
-      | 1[4-9]\d{{8}}(?:\.\d+|\d{{3}}|\d{{6}}|\d{{9}})?\b  # seconds … nanoseconds since 1970
-      | (?:\d+h\x20?)?\d+m\x20?\d+(?:\.\d+)?s\b
-      | \d+(?:\.\d+)?\x20?(?:ns|us|µs|ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)\b
-      | 0x[0-9a-fA-F]+\b
-      )
-    | (?=[A-Z])(?:
-        (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\x20+(?:\d{{1,2}}\x20+)?{_MONTH}\b(?:\x20+\d{{1,4}}\b){{0,2}}
-      | {_MONTH}\x20{{1,2}}\d{{1,2}}\b(?=,?\x20\d)
-      )
-    | (?i:pid|process)[\x20:=\#]{{1,2}}\d+\b
-    | (?=[0-9a-fA-F]{{7}})(?:
-        [0-9a-fA-F]{{8}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{4}}-[0-9a-fA-F]{{12}}\b
-      | (?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{{7,64}}\b
-      | (?=[A-F]*\d)(?=\d*[A-F])[0-9A-F]{{7,64}}\b
-      )
-    )
-  | (?<=[A-Za-z])\[\d+\](?=:)  # program[pid]:
-    )""",
-    re.VERBOSE,
-)
 _alone = count()  # makes a key that no other call has
 
 
@@ -155,16 +125,6 @@ def result_id(result: Any, *, error: bool = False, mask: Callable[[str], str] | 
     except Exception as failure:  # noqa: BLE001 - foreign code runs here
         raise KeyFailure("result", f"{type(failure).__name__} while reading a result") from None
     return blake2b(data, digest_size=16, person=b"error" if error else b"result").digest()
-
-
-def masked(text: str) -> str:
-    """`text` without timestamps, dates, durations, process ids and hexadecimal ids; other digits stay.
-
-    Only the first 262,144 characters are masked, so that no result takes unbounded time.
-    """
-    if len(text) > MASKED_CHARACTERS:
-        return _VOLATILE.sub("~", text[:MASKED_CHARACTERS]) + text[MASKED_CHARACTERS:]
-    return _VOLATILE.sub("~", text)
 
 
 def plain_by_json(value: Any) -> bytes | None:

@@ -14,11 +14,11 @@ from guard.keys import (
     _Writer,
     call_key,
     canonical,
-    masked,
     plain_by_json,
     plain_by_orjson,
     result_id,
 )
+from guard.masking import masked
 
 TEXT = st.text(max_size=8) | st.sampled_from(
     ["\ud800", "\x00", "\x1f\x7f", '"\\/', "é", "e\u0301", "😀", "1"]

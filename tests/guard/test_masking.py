@@ -1,13 +1,16 @@
-"""Masking: the sorted pattern of `guard.keys` masks what the plain list of its alternatives masks."""
+"""Masking: the fast way and the sorted pattern that it asks mask what the plain list of alternatives does."""
 
 from __future__ import annotations
 
+import random
 import re
 
-from hypothesis import given
+import pytest
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from guard.keys import masked
+from guard.masking import CHARACTERS, VOLATILE, masked
+from tools.bench.products import Writer
 
 MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 PLAIN = re.compile(
@@ -33,6 +36,45 @@ PLAIN = re.compile(
 TIMES = ["2026-01-02", "T03:04:05", ".678", "Z", "+01:00", "Mon,", "Tue", "Jan", " 12", "2026", "1:02"]
 SPANS = ["1500000000", "123", "5m 3.2s", "1h", "17 ms", "µs", "sec", "pid", "PID: ", "Process=", "#", "42"]
 IDS = ["sshd", "[17]", "0x", "7f3a", "0XFF", "deadbeef1", "DEADBEEF", "1234567a", "1234567"]
+EDGES = [
+    "Dec",
+    "Nov  ",
+    "Sep 1",
+    "Fri Oct",
+    "Sat, 3 Mar",
+    "abcdefab-",
+    "1234-",
+    "-abcd-abcd-abcd-abcdefabcdef",
+]
+EDGES += [
+    "a1",
+    "abcde1",
+    "1a2b3c4",
+    "0x",
+    "0000",
+    "1700000000.5",
+    "1700000000000",
+    ".5",
+    "T",
+    "h ",
+    "m ",
+    " s",
+]
+EDGES += [
+    "pid ",
+    "process: ",
+    "PROCESS= ",
+    "pıd 5",
+    "proceſſ 3",
+    "pid#",
+    "]:",
+    "::",
+    "e5",
+    "x86",
+    "12.",
+    "…",
+    "１",
+]
 REST = [
     "0123abcd-0123-4567-89ab-0123456789ab",
     ":",
@@ -47,13 +89,42 @@ REST = [
     "P",
     "f",
     "3",
+    "\ud800",
 ]
 pieces = st.one_of(
-    st.sampled_from([*TIMES, *SPANS, *IDS, *REST]),
+    st.sampled_from([*TIMES, *SPANS, *IDS, *EDGES, *REST]),
     st.text(alphabet="0123456789abcdefABCDEF:-[]. xZTpPmsh\n", max_size=6),
 )
 
 
 @given(st.lists(pieces, max_size=12).map("".join))
-def test_the_sorted_pattern_masks_what_the_plain_one_does(text: str) -> None:
+@settings(max_examples=2000, deadline=None)
+@example("1700000000.5.678h ]:+0100")  # what is asked for ends behind what the fast way passed
+@example("Cabcde1f-abcd-abcd-abcd-abcdefabcdef")
+@example("abcdefab-abcd-abcd-abcd-abcdefabcdef and Mon Jan without a digit")
+def test_every_way_masks_what_the_plain_one_does(text: str) -> None:
+    expected = PLAIN.sub("~", text)
+    assert masked(text) == expected
+    assert VOLATILE.sub("~", text) == expected
+
+
+def test_results_as_tools_give_them_are_masked_alike() -> None:
+    writer = Writer(random.Random(11))
+    for _ in range(300):
+        text = writer.result()
+        assert masked(text) == PLAIN.sub("~", text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["a0" * 60_000 + "g", "1" * 120_000, "1.1" * 40_000, "1m " * 40_000, "Mon " * 30_000, "f-" * 60_000,
+     "é\n" * 40_000, "pid " * 30_000, "0x" * 60_000, "abcdefab-" * 14_000, "[1]:" * 30_000, "h[1]:" * 24_000],
+    ids=lambda text: text[:4],
+)  # fmt: skip
+def test_hostile_texts_take_no_more_than_their_length(text: str) -> None:
     assert masked(text) == PLAIN.sub("~", text)
+
+
+def test_what_follows_the_first_characters_stays() -> None:
+    text = "12:30 " * (CHARACTERS // 6 + 20)
+    assert masked(text) == PLAIN.sub("~", text[:CHARACTERS]) + text[CHARACTERS:]

@@ -16,6 +16,7 @@ from pathlib import Path
 BENCHES = {
     "guard": "tools.bench.guard",
     "load": "tools.bench.load",
+    "dialects": "tools.bench.dialects",
     "replay": "tools.bench.replay",
     "scale": "tools.bench.scale",
 }
