@@ -19,6 +19,7 @@ import pyarrow.json
 
 from analytics.dialects.base import Source
 from analytics.dialects.turncap import BOOL, FLOAT, INT, INTS, TABLES, TEXT, TEXTS, TURN_SOURCE, RawTable
+from analytics.otlp.attributes import Attributes, IrregularError, Skeleton, require
 from guard import names
 
 ARROW: dict[str, pa.DataType] = {
@@ -31,19 +32,8 @@ ARROW: dict[str, pa.DataType] = {
 }
 
 
-class _Logs(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    resourceLogs: msgspec.Raw  # noqa: N815 - the wire's names
-
-
-class _Spans(msgspec.Struct, gc=False, forbid_unknown_fields=True):
-    resourceSpans: msgspec.Raw  # noqa: N815
-
-
 # A pass over the bytes that builds nothing: it proves that a line is JSON, and bounds its nesting.
-_KINDS = (
-    (b'{"resourceLogs":', msgspec.json.Decoder(_Logs).decode),
-    (b'{"resourceSpans":', msgspec.json.Decoder(_Spans).decode),
-)
+_skim = msgspec.json.Decoder(msgspec.Raw).decode
 
 
 def _struct(**fields: pa.DataType) -> pa.StructType:
@@ -51,24 +41,11 @@ def _struct(**fields: pa.DataType) -> pa.StructType:
 
 
 _TEXT = pa.string()
-_ELEMENT = _struct(intValue=_TEXT, stringValue=_TEXT)
-_VALUE = _struct(
-    stringValue=_TEXT,
-    intValue=_TEXT,
-    boolValue=pa.bool_(),
-    doubleValue=pa.float64(),
-    arrayValue=_struct(values=pa.list_(_ELEMENT)),
-)
-_ATTRIBUTES = pa.list_(_struct(key=_TEXT, value=_VALUE))
+_ATTRIBUTES = pa.list_(pa.int64())  # a number in place of a run of them
 _SCOPE = _struct(name=_TEXT, version=_TEXT)
 _IDS = {"traceId": _TEXT, "spanId": _TEXT}
 _LOG = _struct(
-    timeUnixNano=_TEXT,
-    observedTimeUnixNano=_TEXT,
-    eventName=_TEXT,
-    body=_VALUE,
-    attributes=_ATTRIBUTES,
-    **_IDS,
+    timeUnixNano=_TEXT, observedTimeUnixNano=_TEXT, eventName=_TEXT, attributes=_ATTRIBUTES, **_IDS
 )
 _EVENT = _struct(timeUnixNano=_TEXT, name=_TEXT, attributes=_ATTRIBUTES)
 _SPAN = _struct(
@@ -88,13 +65,7 @@ _LOGS = pa.list_(
 _SPANS = pa.list_(
     _struct(resource=_RESOURCE, scopeSpans=pa.list_(_struct(scope=_SCOPE, spans=pa.list_(_SPAN))))
 )
-_SCHEMAS = (
-    pa.schema([("resourceLogs", _LOGS)]),
-    pa.schema([("resourceSpans", _SPANS)]),
-)
 
-# A list of numbers is an object a number: struck out before parsing, it is one text with commas.
-_GLUE, _BARE = b'"},{"intValue":"', b","
 _NAMES = tuple(
     dict.fromkeys(
         [
@@ -105,10 +76,6 @@ _NAMES = tuple(
 )
 _CODE = {name: code for code, name in enumerate(_NAMES)}
 _NAME_SET = pa.array(_NAMES)
-
-
-class _IrregularError(Exception):
-    """Something that the record by record path must decide."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -123,58 +90,74 @@ class Bulk:
 
 def read(lines: Sequence[bytes]) -> Bulk | None:
     """The rows of a block of lines; None when the block as a whole is not regular."""
-    kinds: tuple[list[bytes], list[bytes]] = ([], [])
-    left: list[int] = []
-    for index, line in enumerate(lines):
-        for kind, (head, skim) in zip(kinds, _KINDS, strict=True):
-            if line.startswith(head):
-                try:
-                    skim(line)
-                except (msgspec.DecodeError, RecursionError):
-                    left.append(index)
-                else:
-                    kind.append(line)
-                break
-        else:
-            left.append(index)
-    bulk = Bulk(tables={}, events=0, left=left)
+    left = [index for index, line in enumerate(lines) if not line.startswith(_HEADS)]
+    bulk = _read(lines, left)
+    if bulk is None:
+        # Lines that are no JSON are told from the others only when something is wrong.
+        known = set(left)
+        left = [index for index, line in enumerate(lines) if index in known or not _is_json(line)]
+        bulk = _read(lines, left) if len(left) > len(known) else None
+    return bulk
+
+
+def _is_json(line: bytes) -> bool:
     try:
-        if kinds[0]:
-            _logs(_parse(kinds[0], _SCHEMAS[0]), bulk)
-        if kinds[1]:
-            _spans(_parse(kinds[1], _SCHEMAS[1]), bulk)
-    except (_IrregularError, pa.ArrowInvalid, pa.ArrowNotImplementedError, UnicodeDecodeError):
+        _skim(line)
+    except (msgspec.DecodeError, RecursionError):
+        return False
+    return True
+
+
+def _read(lines: Sequence[bytes], left: list[int]) -> Bulk | None:
+    """The rows of all lines but those that are left; None when one of them is not regular."""
+    leaving, bulk = set(left), Bulk(tables={}, events=0, left=left)
+    try:
+        for head, kind, take_in in _KINDS:
+            those = [
+                line for index, line in enumerate(lines) if index not in leaving and line.startswith(head)
+            ]
+            if those:
+                take_in(_parse(those, kind), bulk)
+    except (IrregularError, pa.ArrowInvalid, pa.ArrowNotImplementedError, ValueError, RecursionError):
         return None
     return bulk
 
 
 @dataclass(slots=True, kw_only=True)
 class _Parsed:
+    """Lines of one signal: the column that an envelope holds, and the attributes cut out of it."""
+
     column: pa.Array
-    struck: int  # how many numbers were glued to the one before
+    skeleton: Skeleton
+    attributes: Attributes
+    code: np.ndarray[Any, Any]  # attribute -> which of the names it has, -1 for another
 
 
 def _parse(lines: list[bytes], schema: pa.Schema) -> _Parsed:
-    data = b"\n".join(lines) + b"\n"
-    if not data.isascii():
-        data.decode()  # Arrow would take bytes that are no UTF-8
-    bare = data.replace(_GLUE, _BARE)
+    data = b"\n".join(lines)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
+    attributes = Attributes(data)
+    skeleton = attributes.skeleton()
+    for line in skeleton.json.split(b"\n"):
+        require(_is_json(line))
     table = pa.json.read_json(
-        pa.BufferReader(bare),
-        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(bare)),
+        pa.BufferReader(skeleton.json),
+        read_options=pa.json.ReadOptions(use_threads=False, block_size=len(skeleton.json)),
         parse_options=pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
-    if table.num_rows != len(lines):
-        raise _IrregularError
-    struck = (len(data) - len(bare)) // (len(_GLUE) - len(_BARE))
-    return _Parsed(column=table.column(0).combine_chunks(), struck=struck)
+    require(table.num_rows == len(lines))
+    code = pc.index_in(attributes.key, value_set=_NAME_SET).fill_null(-1).to_numpy()
+    return _Parsed(
+        column=table.column(0).combine_chunks(), skeleton=skeleton, attributes=attributes, code=code
+    )
 
 
 def _inside(parents: pa.Array, name: str) -> tuple[pa.Array, np.ndarray[Any, Any]]:
     """The elements of a list field of all parents, and which parent each has; none may lack the list."""
     lists = pc.struct_field(parents, name) if name else parents
     if lists.null_count:
-        raise _IrregularError
+        raise IrregularError
     return lists.flatten(), pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
 
 
@@ -185,44 +168,39 @@ def _versions(scopes: pa.Array, owner: np.ndarray[Any, Any]) -> pa.Array:
     return version.take(pa.array(owner))
 
 
-def _check_resources(resources: pa.Array) -> int:
-    """The commas struck into what producers say of themselves, which only has to be readable."""
-    attributes = pc.struct_field(pc.struct_field(resources, "resource"), "attributes")
-    return _Values(attributes.flatten()).commas
+def _check_resources(resources: pa.Array, parsed: _Parsed) -> None:
+    """What producers say of themselves only has to be readable."""
+    parsed.skeleton.owned(pc.struct_field(pc.struct_field(resources, "resource"), "attributes"))
 
 
 def _logs(parsed: _Parsed, bulk: Bulk) -> None:
     resources, _ = _inside(parsed.column, "")
-    commas = _check_resources(resources)
+    _check_resources(resources, parsed)
     scopes, _ = _inside(resources, "scopeLogs")
     logs, owner = _inside(scopes, "logRecords")
     shred = _Shredder(
+        parsed,
         names=pc.struct_field(logs, "eventName"),
         attributes=pc.struct_field(logs, "attributes"),
         at=_first_time(pc.struct_field(logs, "timeUnixNano"), pc.struct_field(logs, "observedTimeUnixNano")),
         versions=_versions(scopes, owner),
     )
-    if shred.names.null_count or not _every(pc.starts_with(shred.names, "turncap.")):
-        raise _IrregularError  # other products' records are among them
-    body = pc.struct_field(logs, "body")
-    if any(pc.struct_field(body, name).null_count < len(body) for name in ("intValue", "arrayValue")):
-        raise _IrregularError
+    require(shred.names.null_count == 0)
+    require(_every(pc.starts_with(shred.names, "turncap.")))  # else other products' are among them
     shred.all_events(Source.LOG, bulk)
-    if commas + shred.commas != parsed.struck:
-        raise _IrregularError  # a number was struck out of something else
 
 
 def _spans(parsed: _Parsed, bulk: Bulk) -> None:
     resources, _ = _inside(parsed.column, "")
-    commas = _check_resources(resources)
+    _check_resources(resources, parsed)
     scopes, _ = _inside(resources, "scopeSpans")
     spans, owner = _inside(scopes, "spans")
     span_names = pc.struct_field(spans, "name")
-    if span_names.null_count or not _every(pc.equal(span_names, names.SPAN_TURN)):
-        raise _IrregularError
+    require(span_names.null_count == 0 and _every(pc.equal(span_names, names.SPAN_TURN)))
     _first_time(pc.struct_field(spans, "startTimeUnixNano"))
     versions = _versions(scopes, owner)
     own = _Shredder(
+        parsed,
         names=pa.array([names.TURN_ENDED] * len(spans), _TEXT),
         attributes=pc.struct_field(spans, "attributes"),
         at=_first_time(pc.struct_field(spans, "endTimeUnixNano")),
@@ -232,14 +210,20 @@ def _spans(parsed: _Parsed, bulk: Bulk) -> None:
     lists = pc.struct_field(spans, "events")
     events, span = lists.flatten(), pc.list_parent_indices(lists)
     told = _Shredder(
+        parsed,
         names=pc.struct_field(events, "name"),
         attributes=pc.struct_field(events, "attributes"),
         at=_first_time(pc.struct_field(events, "timeUnixNano")),
         versions=versions.take(span),
     )
     told.all_events(Source.SPAN, bulk)
-    if commas + own.commas + told.commas != parsed.struck:
-        raise _IrregularError
+
+
+_KINDS = (
+    (b'{"resourceLogs":', pa.schema([("resourceLogs", _LOGS)]), _logs),
+    (b'{"resourceSpans":', pa.schema([("resourceSpans", _SPANS)]), _spans),
+)
+_HEADS = tuple(head for head, _, _ in _KINDS)
 
 
 def _every(holds: pa.Array) -> bool:
@@ -250,7 +234,7 @@ def _every(holds: pa.Array) -> bool:
 def _numbers(texts: pa.Array) -> pa.Array:
     """Texts of decimal digits as integers."""
     if not _every(pc.match_substring_regex(texts, "^-?[0-9]+$")):
-        raise _IrregularError
+        raise IrregularError
     return texts.cast(pa.int64())
 
 
@@ -263,76 +247,22 @@ def _first_time(*candidates: pa.Array) -> pa.Array:
     return pc.coalesce(*times)
 
 
-class _Values:
-    """Attributes with their values, a column a kind. Each must have a key and exactly one value."""
-
-    def __init__(self, pairs: pa.Array) -> None:
-        self.key = pc.struct_field(pairs, "key")
-        value = pc.struct_field(pairs, "value")
-        self.text = pc.struct_field(value, "stringValue")
-        self.bool = pc.struct_field(value, "boolValue")
-        self.double = pc.struct_field(value, "doubleValue")
-        self.int = _numbers(pc.struct_field(value, "intValue")) if len(pairs) else pa.array([], pa.int64())
-        arrays = pc.struct_field(value, "arrayValue")
-        kinds = (self.text, self.int, self.bool, self.double, arrays)
-        members = np.sum([_flags(pc.is_valid(kind)) for kind in kinds], axis=0)
-        if self.key.null_count or not np.all(members == 1):
-            raise _IrregularError
-        self.commas = 0
-        self._lists(arrays)
-
-    def _lists(self, arrays: pa.Array) -> None:
-        """Lists of numbers and lists of texts. Struck out, a list of numbers holds one text at most."""
-        lists = pc.struct_field(arrays, "values")
-        elements, parent = lists.flatten(), pc.list_parent_indices(lists).to_numpy(zero_copy_only=False)
-        numbers, texts = pc.struct_field(elements, "intValue"), pc.struct_field(elements, "stringValue")
-        numeric = _flags(pc.is_valid(numbers))
-        if not (numeric ^ _flags(pc.is_valid(texts))).all():
-            raise _IrregularError
-        lengths = pc.list_value_length(lists).fill_null(0).to_numpy(zero_copy_only=False).astype(np.int64)
-        of_numbers = np.zeros(len(arrays), dtype=bool)
-        of_numbers[parent[numeric]] = True
-        if (lengths[of_numbers] > 1).any():
-            raise _IrregularError
-        numbers = numbers.drop_null()
-        if not _every(pc.match_substring_regex(numbers, "^[-0-9,]+$")):
-            raise _IrregularError
-        split = pc.split_pattern(numbers, ",")
-        counts = np.zeros(len(arrays), dtype=np.int64)
-        counts[parent[numeric]] = pc.list_value_length(split).to_numpy(zero_copy_only=False)
-        self.commas = int(counts.sum()) - int(numeric.sum())
-        lacking = _flags(pc.is_null(arrays))
-        self.ints = _listed(counts, lacking | (~of_numbers & (lengths > 0)), split.flatten().cast(pa.int64()))
-        self.texts = _listed(np.where(of_numbers, 0, lengths), lacking | of_numbers, texts.drop_null())
-
-
-def _flags(mask: pa.Array) -> np.ndarray[Any, Any]:
-    return np.asarray(mask.to_numpy(zero_copy_only=False), dtype=bool)
-
-
-def _listed(counts: np.ndarray[Any, Any], lacking: np.ndarray[Any, Any], values: pa.Array) -> pa.Array:
-    """Lists of so many values each, null where the attribute is lacking."""
-    offsets = np.concatenate(([0], np.cumsum(counts))).astype(np.int32)
-    return pa.ListArray.from_arrays(pa.array(offsets), values, mask=pa.array(lacking))
-
-
 class _Shredder:
     """Records with their attributes, from which columns are picked by event and name."""
 
-    def __init__(self, *, names: pa.Array, attributes: pa.Array, at: pa.Array, versions: pa.Array) -> None:
+    def __init__(
+        self, parsed: _Parsed, *, names: pa.Array, attributes: pa.Array, at: pa.Array, versions: pa.Array
+    ) -> None:
         self.names = names
         self._at, self._versions = at, versions
-        self._values = _Values(attributes.flatten())
-        self.commas = self._values.commas
-        parent = pc.list_parent_indices(attributes).to_numpy(zero_copy_only=False)
-        codes = pc.index_in(self._values.key, value_set=_NAME_SET)
-        known = np.flatnonzero(_flags(pc.is_valid(codes)))
-        code = codes.drop_null().to_numpy(zero_copy_only=False)
+        self._attributes = parsed.attributes
+        which, parent = parsed.skeleton.owned(attributes)
+        code = parsed.code[which]
+        known = code >= 0
         # Where each record has each attribute: one row a record, −1 where it has none.
         self._where = np.full((len(names), len(_NAMES)), -1, dtype=np.int32)
-        self._where[parent[known], code] = known
-        if int((self._where >= 0).sum()) != len(known):
-            raise _IrregularError  # a key twice in one record
+        self._where[parent[known], code[known]] = which[known]
+        require(np.count_nonzero(self._where >= 0) == np.count_nonzero(known))  # no key twice in one record
 
     def all_events(self, source: str, bulk: Bulk) -> None:
         """The rows of every event that has a table; those of other names are no fault."""
@@ -350,7 +280,7 @@ class _Shredder:
         rows = np.arange(len(self.names))
         for name in (names.TURN_ID, names.GUARD_ID, names.TURN_SEQ):
             if (self._where[:, _CODE[name]] < 0).any():
-                raise _IrregularError  # its events would have to say
+                raise IrregularError  # its events would have to say
         turn = self._picked(names.TURN_ID, TEXT, rows)
         event_id = pc.binary_join_element_wise(turn, "span", "/")
         self._table(TABLES[names.TURN_ENDED], rows, TURN_SOURCE, event_id, bulk)
@@ -360,14 +290,14 @@ class _Shredder:
     ) -> None:
         for name in table.required:
             if (self._where[rows, _CODE[name]] < 0).any():
-                raise _IrregularError
+                raise IrregularError
         turn_id = self._picked(names.TURN_ID, TEXT, rows)
         version = self._picked(names.SCHEMA, INT, rows)
         lacking = event_id.null_count or turn_id.null_count
         if lacking or pc.any(pc.or_(pc.equal(event_id, ""), pc.equal(turn_id, ""))).as_py():
-            raise _IrregularError
+            raise IrregularError
         if pc.any(pc.greater(version, names.SCHEMA_VERSION)).as_py():
-            raise _IrregularError
+            raise IrregularError
         taken = pa.array(rows)
         columns = [
             event_id, turn_id, pa.array([source] * len(rows), _TEXT), self._at.take(taken),
@@ -382,25 +312,22 @@ class _Shredder:
     def _picked(self, name: str, kind: str, rows: np.ndarray[Any, Any]) -> pa.Array:
         """One attribute of some records; every one that is there must be of its kind."""
         where = self._where[rows, _CODE[name]]
-        lacking = where < 0
-        absent = int(lacking.sum())
+        absent = int(np.count_nonzero(where < 0))
         if absent == len(rows):
             return pa.nulls(len(rows), ARROW[kind])
-        taken = pa.array(where, mask=lacking)
-        values = self._values
+        values = self._attributes
         match kind:
             case "TEXT":
-                found = values.text.take(taken)
+                found = values.texts(where)
             case "BIGINT":
-                found = values.int.take(taken)
+                found = values.ints(where)
             case "BOOLEAN":
-                found = values.bool.take(taken)
+                found = values.bools(where)
             case "DOUBLE":
-                found = pc.coalesce(values.double.take(taken), values.int.take(taken).cast(pa.float64()))
+                found = values.doubles(where)
             case "BIGINT[]":
-                found = values.ints.take(taken)
+                found = values.int_lists(where)
             case _:
-                found = values.texts.take(taken)
-        if found.null_count != absent:
-            raise _IrregularError
+                found = values.text_lists(where)
+        require(found.null_count == absent)
         return found

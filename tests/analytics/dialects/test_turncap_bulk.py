@@ -112,6 +112,57 @@ def test_what_is_not_regular_is_left_or_read_alike(line: bytes) -> None:
     assert problems == []
 
 
+LINKED = span_line([span([ENDED], 1)]).replace(
+    b'"events":', b'"links":[{"traceId":"","attributes":[{"key":"a","value":{"stringValue":"x"}}]}],"events":'
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        pytest.param(log_line([ENDED]).replace(b"\n", b"\r\n"), id="lines that end as on Windows"),
+        pytest.param(log_line([ENDED.but(outcome='x}}y"}},{"key":"')]), id="text that looks like an end"),
+        pytest.param(log_line([ENDED.but(candidates=['"},{"intValue":"', "{}"])]), id="text like a list"),
+        pytest.param(log_line([ENDED.but(outcome="\\\\", more='\\"')]), id="backslashes before quotes"),
+        pytest.param(
+            log_line([ENDED.but(candidates=[])]).replace(b'"arrayValue":{}', b'"arrayValue":{"values":[]}'),
+            id="a list of nothing that says so",
+        ),
+        pytest.param(
+            log_line([ENDED.but(candidates=[])]).replace(b'"arrayValue":{"values":[]}', b'"arrayValue":{}'),
+            id="a list of nothing that says nothing",
+        ),
+        pytest.param(log_line([ENDED.but(duration_ms=-1.5e-7)]), id="a fraction with an exponent"),
+        pytest.param(log_line([ENDED.but(duration_ms=3)]), id="an integer for a fraction"),
+        pytest.param(log_line([ENDED.but(ran=-(2**63))]), id="the least number"),
+        pytest.param(log_line([ENDED.but(more=True, less=False, none=0.5)]), id="names that nobody uses"),
+        pytest.param(LINKED, id="attributes where nobody looks"),
+    ],
+)
+def test_every_regular_form_is_read_in_bulk(line: bytes) -> None:
+    lines = [*REGULAR[:2], *line.splitlines(keepends=True)]
+    found = in_bulk(lines)
+    assert found is not None
+    rows, left = found
+    assert left == []
+    assert (rows, []) == by_record(lines)
+
+
+def test_a_number_in_an_attribute_s_place_is_not_taken_for_one() -> None:
+    """Where attributes were cut out numbers stand for them, which the text must not be able to name."""
+    for number in (0, 1, 2**61):
+        line = log_line([ENDED]).replace(b'"attributes":[', b'"attributes":[%d,' % number, 1)
+        bare = log_line([ENDED]).replace(b'"attributes":[', b'"attributes":[%d],"links":[' % number, 1)
+        assert in_bulk([line]) is None
+        assert in_bulk([bare]) is None
+
+
+def test_a_line_that_is_no_json_is_left_alone() -> None:
+    found = in_bulk([REGULAR[0], REGULAR[1][:-5], b'{"resourceLogs":[{"a":"', REGULAR[2]])
+    assert found is not None
+    assert found[1] == [1, 2]
+
+
 PIECES = [
     b'"',
     b"{",
