@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from analytics import stats
+from analytics.policy_words import halts_at
 from analytics.replay import Replay
 from analytics.side_by_side import HURT_BY
 from analytics.totals import totals
@@ -18,11 +19,12 @@ from analytics.validation.gates import Question, State
 from analytics.validation.needed import least_halts
 from analytics.validation.outcomes import places_of
 from analytics.validation.population import STUCK, Outcome, Turns
-from analytics.validation.rates import HaltRates
+from analytics.validation.rates import MEANING, HaltRates
 from analytics.validation.settings import Grid, Price
 from analytics.validation.verdicts import Case
 from guard.policy import SIGNALS, CapPolicy
 
+KINDS = {"poll": "waits by polling", "rerun": "re-runs a command between changes"}  # that a signal hurts
 TRIED = 25  # policies whose bounds are worked out, the cheapest first
 
 
@@ -165,14 +167,14 @@ def decide(case: Case, policies: Sequence[CapPolicy], counts: pd.DataFrame) -> R
         rates = case.rates(one.policy, tail=case.look.level)
         missing = _missing(case, one.policy, rates, kinds)
         if missing:
-            why = why or f"{one.policy.text} looks best, but {'; '.join(missing)}"
+            why = why or f"halting at {halts_at(one.policy)}, looks best, but {'; '.join(missing)}"
             continue
         saves = _saves(case, one.policy)
         if saves.low <= 0:
             return answer(
                 Answer.NOT_DISTINGUISHABLE,
-                f"{one.policy.text} would have cost {saves.total:,.0f} calls less on these turns, "
-                f"{saves.low:,.0f} to {saves.high:,.0f} by chance: keep what runs",
+                f"halting at {halts_at(one.policy)}, would have cost {saves.total:,.0f} calls less on these "
+                f"turns, {saves.low:,.0f} to {saves.high:,.0f} by chance: keep what runs",
                 one,
                 rates,
             )
@@ -233,23 +235,23 @@ def _missing(case: Case, policy: CapPolicy, rates: HaltRates, kinds: set[str]) -
     """What keeps a policy from being validated on these turns, in words."""
     tolerance, least = case.settings.tolerance, least_halts(case.settings, case.look.level)
     missing = [
-        f"no turn of the kind {kind!r}, which {policy.signal} is known to halt, is labelled"
+        f"no labelled turn {KINDS[kind]}, which {policy.signal} is known to halt"
         for kind in HURT_BY[policy.signal or "repeat"]
         if kind not in kinds
     ]
     if rates.observed < least:
         missing.append(
-            f"only {rates.observed:,} of the turns it would have halted are known; {least:,} are needed"
+            f"only {rates.observed:,} of the turns it would have halted are known ({least:,} are needed)"
         )
     few = min(rates.fdr.clusters, rates.fhr.clusters)
     if few < case.settings.evidence.least_clusters:
         missing.append(
-            f"its halts come from only {few:,} {case.turns.cluster_kind}s; "
-            f"{case.settings.evidence.least_clusters} are needed"
+            f"its halts come from only {few:,} {case.turns.cluster_kind}s "
+            f"({case.settings.evidence.least_clusters} are needed)"
         )
     for share, limit in ((rates.fdr, tolerance.wrong_halts), (rates.fhr, tolerance.false_halts)):
         if share.high > limit:
-            missing.append(f"its {share.name} may be as high as {share.high:.2%} against {limit:.1%}")
+            missing.append(f"it may be that {share.high:.2%} {MEANING[share.name]} ({limit:.1%} is accepted)")
     return missing
 
 
@@ -257,8 +259,8 @@ def _evidence(one: Costed, now: Costed, rates: HaltRates, saves: stats.Differenc
     return (
         f"on the same turns it would have halted {one.stuck:,} stuck and {one.others:,} other turns "
         f"(what runs: {now.stuck:,} and {now.others:,}) and saved {one.calls_saved:,} calls "
-        f"(what runs: {now.calls_saved:,}); FDR at most {rates.fdr.high:.2%}, FHR at most "
-        f"{rates.fhr.high:.2%}; {saves.total:,.0f} calls cheaper, at least {saves.low:,.0f}"
+        f"(what runs: {now.calls_saved:,}); at most {rates.fdr.high:.2%} {MEANING['FDR']}, at most "
+        f"{rates.fhr.high:.2%} {MEANING['FHR']}; {saves.total:,.0f} calls cheaper, at least {saves.low:,.0f}"
     )
 
 

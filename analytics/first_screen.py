@@ -16,6 +16,7 @@ import orjson
 from analytics import stats
 from analytics.decision import Costed, Recommendation
 from analytics.evidence import AGENTS, TURNS
+from analytics.policy_words import halts_at
 from analytics.validation.needed import Needed
 from analytics.validation.population import NOT_STUCK, STUCK, UNREAD, Counts, Flags, Turns
 from analytics.validation.rates import share_of
@@ -166,7 +167,7 @@ def _answers(effect: Effect, best: Costed | None, decided: Recommendation | None
             other = "What another policy would save is not known: no turn is labelled stuck."
     else:
         other = (
-            f"The best alternative on the same turns, {best.policy.text}, would have saved "
+            f"The best alternative on the same turns, halting at {halts_at(best.policy)}, would have saved "
             f"{_n(best.calls_saved, 'call')} and cut {best.calls_cut:,}, halting {best.stuck:,} stuck and "
             f"{best.others:,} other turns."
         )

@@ -12,6 +12,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from analytics.errors import InputError
 from analytics.false_stuck import RULES
+from analytics.policy_words import halts_at
 from analytics.report import verdict_words, words
 from analytics.report.charts import Cell, Chart, Mark, grid_chart, survival_chart, trend_chart
 from analytics.report.document import document
@@ -136,7 +137,13 @@ def _environment(*, html: bool) -> Environment:
     )
     environment.filters.update(n=words.number, pct=words.percent, cell=_cell, markdown=_markdown)
     environment.globals.update(
-        words=words, say=verdict_words, strip_svg=strip_svg, strip_of=strip_of, letter=letter, rules=RULES
+        words=words,
+        say=verdict_words,
+        strip_svg=strip_svg,
+        strip_of=strip_of,
+        halts_at=halts_at,
+        letter=letter,
+        rules=RULES,
     )
     return environment
 

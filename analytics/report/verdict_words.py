@@ -4,21 +4,12 @@ from __future__ import annotations
 
 from analytics.decision import Answer, Recommendation
 from analytics.first_screen import Effect
+from analytics.policy_words import halts_at
 from analytics.report.value import WeeklyReport
 from analytics.report.words import number, percent, plural
 from analytics.validation.gates import Question
 from analytics.validation.rates import Share
 from analytics.validation.verdicts import Verdict, Word
-from guard.policy import CapPolicy, PolicyKind
-
-# What each signal counts, with its threshold.
-SIGNALS = {
-    "repeat": "one call asked for {k} times",
-    "recent_repeat": "one call {k} times among the last 20",
-    "novelty_repeat": "one call {k} times since the last new one",
-    "same_result_repeat": "one call {k} times in a row with the same result",
-    "no_progress": "{k} calls in a row that brought nothing new",
-}
 
 # Word -> (what to do with the threshold, how it is shown)
 MEANING = {
@@ -50,9 +41,10 @@ ASSUMPTIONS = (
 
 def question(verdict: Verdict) -> str:
     """What a verdict answers, with the running value."""
+    repeats = f"{'Is' if verdict.running == 1 else 'Are'} {plural(verdict.running, 'repeat')}"
     return {
         Question.MULTIPLIER: f"Is {verdict.running}× the soft cap the right backstop?",
-        Question.STUCK_THRESHOLD: f"Is {plural(verdict.running, 'repeat')} the right sign of being stuck?",
+        Question.STUCK_THRESHOLD: f"{repeats} the right sign of being stuck?",
         Question.SOFT_CAP: f"Is {plural(verdict.running, 'call')} the right soft cap?",
     }[verdict.question]
 
@@ -101,17 +93,6 @@ def events(share: Share) -> str:
     return f"{_between(share)} of {number(round(share.n))}"
 
 
-def policy(value: CapPolicy) -> str:
-    """A policy in words: when it halts."""
-    if value.kind is PolicyKind.HARD:
-        return f"more than {number(value.hard_cap)} calls"
-    if value.kind is PolicyKind.DISABLED:
-        return "never"
-    sign = SIGNALS.get(value.signal or "repeat", "{k} by " + str(value.signal)).format(k=value.stuck_at)
-    start = f"after {plural(value.soft_cap, 'call')}" if value.soft_cap else "from the first call on"
-    return f"{sign}, {start}"
-
-
 def saved(effect: Effect) -> str:
     """What the running rule saved, under the figure."""
     if not effect.all_stuck:
@@ -143,24 +124,20 @@ def alternative(decision: Recommendation, effect: Effect) -> str:
     if best is None or best.policy == decision.running.policy:
         return "Nothing on the grid would have cost less on these turns."
     return (
-        f"Halting at {policy(best.policy)}: {plural(best.stuck, 'stuck turn')} and {number(best.others)} "
+        f"Halting at {halts_at(best.policy)}: {plural(best.stuck, 'stuck turn')} and {number(best.others)} "
         f"{'other' if best.others == 1 else 'others'} halted."
     )
 
 
 def advice(decision: Recommendation) -> str:
     """The recommendation, with why."""
-    reason = decision.reason
-    for one in (decision.leading, decision.running):
-        if one is not None:
-            reason = reason.replace(one.policy.text, policy(one.policy))
     head = {
         Answer.CHANGE: "Change the policy",
         Answer.KEEP: "Keep what runs",
         Answer.NOT_DISTINGUISHABLE: "Keep what runs",
         Answer.CANNOT_SAY: "These data cannot say which policy is best",
     }[decision.answer]
-    return f"{head}: {reason}."
+    return f"{head}: {decision.reason}."
 
 
 def assumptions(report: WeeklyReport) -> list[str]:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime
 
+from analytics.decision import Costed
 from analytics.first_screen import Near
 from analytics.report.turn import TurnView
 from analytics.report.turn_policies import TurnPolicies
@@ -275,6 +276,13 @@ def settings(report: WeeklyReport) -> list[tuple[str, str]]:
     ]
 
 
+def compared_policies(report: WeeklyReport) -> list[Costed]:
+    """The policy that runs, with how many do the same where none beats it, then all that none beats."""
+    running, frontier = report.decision.running, report.decision.frontier
+    same = [one for one in frontier if one.policy == running.policy]
+    return [*(same or [running]), *(one for one in frontier if one.policy != running.policy)]
+
+
 def grid_alt(report: WeeklyReport) -> str:
     """What the heat map shows."""
     running, best = report.decision.running, min(report.grid, key=lambda one: one.cost)
@@ -331,8 +339,8 @@ def pattern(found: TurnPolicies) -> str | None:
     """What a turn that looks stuck is by the rules, and why."""
     if found.kind is None:
         return None
-    why = f": {found.because}" if found.because else ""
-    return f"By rules that read no label it is: {found.kind}{why}."
+    why = f" ({found.because})" if found.because else ""
+    return f"By rules that read no label: {found.kind}{why}."
 
 
 def populations(report: WeeklyReport) -> list[tuple[str, str, str]]:

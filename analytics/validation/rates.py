@@ -11,6 +11,12 @@ import numpy.typing as npt
 from analytics import stats
 from analytics.validation.population import NOT_STUCK, STUCK, UNREAD, Counts, Flags, Outcome, Turns
 
+# A rate of halts in words, after a percentage.
+MEANING = {
+    "FDR": "of the halts hit turns that are not stuck",
+    "FHR": "of the turns that are not stuck are halted",
+}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:

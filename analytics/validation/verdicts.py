@@ -12,9 +12,19 @@ from analytics import stats
 from analytics.validation.gates import Gate, Question, State
 from analytics.validation.needed import Needed, least_halts, needed_halts, needed_length
 from analytics.validation.population import STUCK, Outcome, Population, Replay, Turns
-from analytics.validation.rates import HaltRates, Planned, Share, halt_rates, length_share, task_rates
+from analytics.validation.rates import (
+    MEANING,
+    HaltRates,
+    Planned,
+    Share,
+    halt_rates,
+    length_share,
+    task_rates,
+)
 from analytics.validation.settings import Settings
 from guard.policy import CapPolicy
+
+OF = {"FDR": "the halts", "FHR": "the turns that are not stuck"}  # whose rate it is; else all turns
 
 
 class Word(StrEnum):
@@ -340,8 +350,8 @@ def _blocked(case: Case, question: Question, shares: Sequence[Share]) -> list[st
     ]
     least = case.settings.evidence.least_clusters
     reasons += [
-        f"only {share.clusters:,} {case.turns.cluster_kind}s among the turns of {share.name}; "
-        f"fewer than {least} stop every word"
+        f"{OF.get(share.name, 'the turns')} are of only {share.clusters:,} {case.turns.cluster_kind}s "
+        f"(fewer than {least} stop every word)"
         for share in shares
         if 0 < share.clusters < least
     ]
@@ -361,8 +371,7 @@ def _halts_reason(rates: HaltRates, tolerance: tuple[float, float], least: int) 
     if not rates.halts:
         return (
             f"no turn was halted as stuck, so nothing is known of wrong halts; {least:,} explored or read "
-            f"ones are needed; FHR lies between {rates.fhr.low:.2%} and {rates.fhr.high:.2%} against "
-            f"{tolerance[1]:.1%}"
+            f"ones are needed; {_within(rates.fhr, tolerance[1])}"
         )
     parts = [f"{rates.hidden:,} turns may be halted or not, as part of them is hidden"] * bool(rates.hidden)
     parts += [f"{rates.halts:,} halts, {rates.observed:,} of them explored or read ({least:,} needed)"]
@@ -371,5 +380,12 @@ def _halts_reason(rates: HaltRates, tolerance: tuple[float, float], least: int) 
     if not rates.stuck:
         parts.append("no stuck turn is known to be caught")
     shares = zip((rates.fdr, rates.fhr), tolerance, strict=True)
-    parts += [f"{s.name} lies between {s.low:.2%} and {s.high:.2%} against {t:.1%}" for s, t in shares]
+    parts += [_within(share, limit) for share, limit in shares]
     return "; ".join(parts)
+
+
+def _within(share: Share, limit: float) -> str:
+    return (
+        f"between {share.low:.2%} and {share.high:.2%} {MEANING[share.name]} ({share.name}, "
+        f"{limit:.1%} is accepted)"
+    )

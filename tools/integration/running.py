@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -66,6 +67,16 @@ def is_up(url: str) -> bool:
     return True
 
 
+def bound(command: Sequence[str | Path]) -> list[str]:
+    """The command as one that the system kills when the thread that starts it is gone, however that ended.
+
+    Where setpriv (util-linux) is absent it is left as it is.
+    """
+    setpriv = shutil.which("setpriv")
+    words = [str(word) for word in command]
+    return [setpriv, "--pdeathsig", "KILL", "--", *words] if setpriv else words
+
+
 @dataclass(slots=True, kw_only=True)
 class Server:
     """A process that runs until it is stopped or killed, its output in a file."""
@@ -81,7 +92,7 @@ class Server:
         self.folder.mkdir(parents=True, exist_ok=True)
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
-                [str(word) for word in self.command],
+                bound(self.command),
                 cwd=self.folder,
                 env={**os.environ, **self.environment},
                 stdout=log,
@@ -201,7 +212,17 @@ def agent(
     }
     with journal.with_suffix(".log").open("ab") as log:
         return subprocess.Popen(
-            [sys.executable, "-m", "tools.integration.workload", scenario, journal, str(rounds), str(pace)],
+            bound(
+                [
+                    sys.executable,
+                    "-m",
+                    "tools.integration.workload",
+                    scenario,
+                    journal,
+                    str(rounds),
+                    str(pace),
+                ]
+            ),
             cwd=ROOT,
             env={**os.environ, **settings},
             stdout=log,

@@ -12,6 +12,7 @@ import pytest
 
 from analytics.cli import main
 from analytics.database import open_database
+from analytics.report import words
 from analytics.report.build import build_report
 from analytics.report.render import to_html, to_json, to_markdown
 from analytics.report.turn import build_turn
@@ -188,3 +189,13 @@ def test_the_command_writes_three_files_and_names_them(
     assert sorted(path.name for path in (tmp_path / "new" / "folder").iterdir()) == sorted(
         path.name for path in written
     )
+
+
+def test_a_policy_that_runs_and_that_none_beats_stands_once(report: WeeklyReport, tmp_path: Path) -> None:
+    running = report.decision.running.policy
+    assert [one.policy for one in words.compared_policies(report)].count(running) == 1
+    assert words.compared_policies(report)[0].policy == running
+    with open_database(build(tmp_path / "t.duckdb", [*evidence_rows()[:3]])) as connection:
+        few = build_report(connection, read_settings())
+    (one,) = words.compared_policies(few)
+    assert (one.policy, one.same_as > 0) == (few.decision.running.policy, True)

@@ -58,15 +58,15 @@ def test_the_first_screen_says_what_the_rule_did_and_cost(bundled: Judged) -> No
         "9 had ended by call 100."
     )
     assert "halted 10; 9 of its 10 halts were not stuck; a hard cap of 100 would have cut 50" in answers[1]
-    assert "signal=no_progress soft_cap=0 stuck_at=6 backstop=1000" in answers[2]
+    assert "halting at 6 calls in a row that brought nothing new, from the first call on," in answers[2]
     assert "would have saved 568 calls and cut 0, halting 10 stuck and 0 other turns" in answers[2]
 
 
 def test_nothing_is_recommended_and_it_is_said_why(bundled: Judged) -> None:
     decided = bundled.decided
     assert (decided.answer, decided.policy) == (Answer.CANNOT_SAY, None)
-    assert "no turn of the kind 'poll'" in decided.reason
-    assert "only 10 of the turns it would have halted are known; 30 are needed" in decided.reason
+    assert "no labelled turn waits by polling, which no_progress is known to halt" in decided.reason
+    assert "only 10 of the turns it would have halted are known (30 are needed)" in decided.reason
     assert (decided.running.cost, decided.leading and decided.leading.cost) == (9 * 200 + 707, 140)
 
 

@@ -60,9 +60,9 @@ def of_few_users() -> Rows:
 @pytest.mark.parametrize(
     ("rows", "said"),
     [
-        pytest.param(no_polling, "no turn of the kind 'poll'", id="a kind that hurts it is unseen"),
+        pytest.param(no_polling, "no labelled turn waits by polling", id="a kind that hurts it is unseen"),
         pytest.param(lambda: looping(20, 40), "only 20 of the turns", id="too few of its halts are known"),
-        pytest.param(of_few_users, "come from only 19 users; 20 are needed", id="they come from few users"),
+        pytest.param(of_few_users, "come from only 19 users (20 are needed)", id="they come from few users"),
         pytest.param(unlabelled, "no turn is labelled stuck", id="nothing is labelled"),
     ],
 )
