@@ -18,7 +18,7 @@ from analytics.recording import Bools
 from analytics.replay import Replay
 from analytics.report.mind import would_change
 from analytics.report.strip import strip_of
-from analytics.report.trend import build_trend
+from analytics.report.trend import SHOWN, build_trend
 from analytics.report.turn import TurnView, build_turn
 from analytics.report.turn_policies import policies_of
 from analytics.report.value import (
@@ -130,10 +130,7 @@ def build_report(
         grid=tuple(_of(costed, running, "signal", "backstop")),
         backstops=tuple(_of(costed, running, "signal", "stuck_at", "soft_cap")),
         signals=tuple(_sides(replay, running, among)),
-        false_stuck=tuple(
-            _known(Pattern, row)
-            for row in records(shares(looks_stuck, replay, tail=validation.case.look.level))
-        ),
+        false_stuck=tuple(_known(Pattern, row) for row in records(shares(looks_stuck, replay, tail=SHOWN))),
         agreement=agreement(looks_stuck),
         examples=tuple(_drawn_example(row, views[row["turn_id"]]) for row in examples),
         would_change=tuple(would_change(validation.verdicts, decision, validation.case.gates, seen)),

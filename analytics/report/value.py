@@ -115,7 +115,8 @@ class Side:
 class Pattern:
     """Turns of one kind in one population that looks stuck: a row of `analytics.false_stuck_turns.shares`.
 
-    `population` is `halted` or `repeated`. `kind` is None where the calls were not recorded.
+    `population` is `halted` or `repeated`. `kind` is None where the calls were not recorded. `low` and `high`
+    are the ends of a 95 % interval.
     """
 
     population: str

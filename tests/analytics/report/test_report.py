@@ -199,3 +199,10 @@ def test_a_policy_that_runs_and_that_none_beats_stands_once(report: WeeklyReport
         few = build_report(connection, read_settings())
     (one,) = words.compared_policies(few)
     assert (one.policy, one.same_as > 0) == (few.decision.running.policy, True)
+
+
+def test_the_shares_of_kinds_have_95_per_cent_intervals(report: WeeklyReport) -> None:
+    """None of ten halts by ten users polls: the exact upper end at 10 · (1.960 / 2.262)² turns is 38.8 %."""
+    (polling,) = (one for one in report.false_stuck if (one.population, one.kind) == ("halted", "polling"))
+    assert (polling.turns, polling.share, polling.low) == (0, 0, 0)
+    assert polling.high == pytest.approx(1 - 0.025 ** (1 / (10 * (1.959964 / 2.262157) ** 2)), abs=1e-4)
