@@ -235,7 +235,7 @@ def _missing(case: Case, policy: CapPolicy, rates: HaltRates, kinds: set[str]) -
     """What keeps a policy from being validated on these turns, in words."""
     tolerance, least = case.settings.tolerance, least_halts(case.settings, case.look.level)
     missing = [
-        f"no labelled turn {KINDS[kind]}, which {policy.signal} is known to halt"
+        f"no labelled turn {KINDS[kind]}, which this signal is known to halt"
         for kind in HURT_BY[policy.signal or "repeat"]
         if kind not in kinds
     ]

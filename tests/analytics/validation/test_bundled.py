@@ -65,7 +65,7 @@ def test_the_first_screen_says_what_the_rule_did_and_cost(bundled: Judged) -> No
 def test_nothing_is_recommended_and_it_is_said_why(bundled: Judged) -> None:
     decided = bundled.decided
     assert (decided.answer, decided.policy) == (Answer.CANNOT_SAY, None)
-    assert "no labelled turn waits by polling, which no_progress is known to halt" in decided.reason
+    assert "no labelled turn waits by polling, which this signal is known to halt" in decided.reason
     assert "only 10 of the turns it would have halted are known (30 are needed)" in decided.reason
     assert (decided.running.cost, decided.leading and decided.leading.cost) == (9 * 200 + 707, 140)
 
