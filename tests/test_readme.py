@@ -46,11 +46,6 @@ def test_the_two_commands_come_first() -> None:
     assert sum(bool(re.match(r"make (demo|test)\b", line)) for line in first_screen) == 2
 
 
-@pytest.mark.parametrize("target", sorted(set(re.findall(r"\]\(((?!https?://|#)[^)#]+)", TEXT))))
-def test_its_links_lead_somewhere(target: str) -> None:
-    assert (ROOT / target).exists()
-
-
 @pytest.mark.parametrize(
     "path", sorted(set(re.findall(r"^\| `([a-z_./]+)` \|", TEXT.split("## Map of the code")[1], re.M)))
 )
