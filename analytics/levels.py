@@ -9,7 +9,7 @@ import numpy as np
 
 from analytics.recording import NEVER, CallRows, Ints, Lacking, Recording, Turns
 from guard.policy import SIGNALS
-from guard.signals import BY_NAME, UNSETTLED_CALLS
+from guard.signals import BY_NAME, UNSETTLED_CALLS, Key, Pair, Signal
 
 REMEMBERED = 10_000  # keys, and (key, result) pairs, that a guard remembers of a turn
 RESULT_SIGNALS = tuple(name for name in SIGNALS if BY_NAME[name].of_results)
@@ -99,26 +99,31 @@ def turn_levels(
     settle_result, settle_progress = signals[3].settle, signals[4].settle
     out: tuple[list[int], ...] = tuple([] for _ in SIGNALS)
     repeats, recents, novelties, same_results, progresses = (column.append for column in out)
+    keys = {number: Key(b"", number, 0) for number in {*key, *(settled for _, settled, _ in settles)}}
+    pairs = {(settled, result): Pair(place) for place, (_, settled, result) in enumerate(settles)}
     done, last_epoch, last_batch = 0, 0, None
     peak_recent = peak_novelty = peak_same = 0
     for number, era, group, one in zip(n, epoch, batch, key, strict=True):
         if group != last_batch or era != last_epoch:
             while done < len(settles) and settles[done][0] < number:
                 _, settled_key, result = settles[done]
-                settle_result(settled_key, result)
-                settle_progress(settled_key, result)
+                asked, pair = keys[settled_key], pairs[settled_key, result]
+                settle_result(asked, pair)
+                settle_progress(asked, pair)
                 done += 1
             if era != last_epoch:
-                for signal in signals:
-                    signal.clear()
+                cleared: list[Signal | Key | Pair] = [*signals, *keys.values(), *pairs.values()]
+                for part in cleared:
+                    part.clear()
             last_epoch, last_batch = era, group
             peak_recent = peak_novelty = peak_same = 0
-        repeats(repeat(one))
-        level = recent(one)
+        asked = keys[one]
+        repeats(repeat(asked))
+        level = recent(asked)
         if level > peak_recent:
             peak_recent = level
         recents(peak_recent)
-        level = novelty(one)
+        level = novelty(asked)
         if level > peak_novelty:
             peak_novelty = level
         novelties(peak_novelty)
@@ -126,11 +131,11 @@ def turn_levels(
             same_results(-1)
             progresses(-1)
         else:
-            level = same_result(one)
+            level = same_result(asked)
             if level > peak_same:
                 peak_same = level
             same_results(peak_same)
-            progresses(no_progress(one))
+            progresses(no_progress(asked))
     return out
 
 

@@ -5,27 +5,41 @@ Pure: no lock, clock or telemetry. What happened is left in `happened` for the t
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 from guard import events
-from guard.chunks import MOST_RETRIES, Chunks
-from guard.memory import Numbers
+from guard.chunks import FIRST_SIZE, MOST_RETRIES, Chunks
+from guard.keys import hashed
+from guard.memory import Memory
+from guard.outstanding import Outstanding
 from guard.policy import LARGEST, SIGNALS, CapPolicy, Mode, PolicyKind, Threshold
-from guard.signals import UNSETTLED_CALLS, NoProgress, NoveltyRepeat, RecentRepeat, Repeat, SameResultRepeat
+from guard.signals import (
+    UNSETTLED_CALLS,
+    Key,
+    NoProgress,
+    NoveltyRepeat,
+    Pair,
+    RecentRepeat,
+    Repeat,
+    SameResultRepeat,
+    Signal,
+)
+from guard.tools import KnownTool
 from guard.verdict import Verdict
 
-MOST_IDS = 10_000  # call ids, and outstanding calls, that a turn remembers
 MOST_TOOLS = 1_000  # names; further ones are counted under one
 OTHER_TOOL = "(other)"
 LARGEST_MILESTONE = 64
 MOST_MILESTONES = 256
+TOGETHER = 50  # calls that may wait to be taken in at once
 
 _make = tuple.__new__  # a verdict without the cost of its constructor
 
 Happened = tuple[type[events.Event], dict[str, Any], int]  # which event, its fields, at which offset
-Asked = tuple[str, str | None, bytes, str | None, int]  # tool, its class, key, call id, mutating (1, 0, -1)
+Asked = tuple[KnownTool, bytes, str | None, int]  # tool, key, call id, mutating (1, 0, -1)
+WAITING = 5  # values of a call that waits: key, tool, mutating, offset_ms, batch
 
 
 class Candidate:
@@ -39,62 +53,67 @@ class Candidate:
         self.halt_call = halt_call
 
 
+@dataclass(slots=True, kw_only=True, eq=False)
 class Counts:
     """The state of one turn. `toss` answers whether a would-be halt at a threshold is let run."""
 
-    def __init__(
-        self,
-        *,
-        turn_id: str,
-        policy: CapPolicy,
-        mode: Mode,
-        candidates: Sequence[CapPolicy],
-        toss: Callable[[Threshold], bool],
-        rates: dict[Threshold, float],
-        digest: Callable[[bytes], str],
-    ) -> None:
-        self.turn_id, self.policy, self.mode = turn_id, policy, mode
-        self.candidates = [Candidate(candidate) for candidate in candidates]
-        self.rates, self._toss, self._digest = rates, toss, digest
-        self._signal = _index(policy)
-        self.happened: list[Happened] = []
+    turn_id: str
+    policy: CapPolicy
+    mode: Mode
+    candidates: list[Candidate]
+    toss: Callable[[Threshold], bool]
+    rates: dict[Threshold, float]
+    digest: Callable[[bytes], str]
+    happened: list[Happened] = field(default_factory=list)
 
-        self.calls = 0  # the number of the last call
-        self.total = 0
-        self.committed = 0
-        self.epoch = 0
-        self.batches = 0
-        self.refused = 0
-        self.unrun = 0  # numbered calls that an enforced halt refused
-        self.settled = 0
-        self.errors = 0
-        self.dropped = 0  # ids and outstanding calls forgotten
-        self.keys: Numbers[bytes] = Numbers(self._forget_key)
-        self.pairs: Numbers[tuple[int, bytes]] = Numbers(self._forget_pair)
-        self.tools: dict[str, int] = {}
-        self.chunks = Chunks()
-        self.repeat, self.recent, self.novelty = Repeat(), RecentRepeat(), NoveltyRepeat()
-        self.same_result, self.no_progress = SameResultRepeat(), NoProgress()
+    calls: int = 0  # the number of the last call
+    total: int = 0
+    committed: int = 0
+    epoch: int = 0
+    batches: int = 0
+    refused: int = 0
+    unrun: int = 0  # numbered calls that an enforced halt refused
+    settled: int = 0
+    errors: int = 0
+    keys: Memory[bytes, Key] = field(default_factory=Memory)
+    pairs: Memory[tuple[int, bytes], Pair] = field(default_factory=Memory)
+    tools: dict[str, int] = field(default_factory=dict)
+    chunks: Chunks = field(default_factory=Chunks)
+    waiting: list[Any] = field(default_factory=list)  # for `catch_up`, `WAITING` values a call
+    room: int = WAITING * FIRST_SIZE  # values that may wait
 
-        self.max_repeat = 0  # over all epochs
-        self.top_tool: str | None = None  # of the key with the largest count of the epoch
-        self.top_identity = b""
-        self.top_first = self.top_last = 0
-        self.first_calls: dict[int, int] = {}  # key -> number of its first call
-        self.streak_tool = -1
-        self.streak = self.streak_max = 0
-        self.milestones: list[tuple[int, int, int, int]] = []  # k, call, epoch, first call of the batch
+    repeat: Repeat = field(default_factory=Repeat)
+    recent: RecentRepeat = field(default_factory=RecentRepeat)
+    novelty: NoveltyRepeat = field(default_factory=NoveltyRepeat)
+    same_result: SameResultRepeat = field(default_factory=SameResultRepeat)
+    no_progress: NoProgress = field(default_factory=NoProgress)
+    max_repeat: int = 0  # over all epochs
+    top_tool: str | None = None  # of the key with the largest count of the epoch
+    top_last: int = 0  # its last call
+    streak_tool: int = -1
+    streak: int = 0
+    streak_max: int = 0
+    milestones: list[tuple[int, int, int, int]] = field(default_factory=list)  # k, call, epoch, batch's first
 
-        self.ids: OrderedDict[str, Verdict] = OrderedDict()
-        self.outstanding: dict[int, int] = {}  # call -> key
-        self.oldest = 1  # no call below this one is outstanding
-        self.crossed = False
-        self.fired: list[Threshold] = []  # in the order in which they were reached
-        self.would_halt: Threshold | None = None  # the last of them
-        self.explored: dict[Threshold, bool] = {}
-        self.last_explored: bool | None = None  # of the last of them
-        self.halt: Verdict | None = None  # the enforced halt that stands
-        self.bound: int | None = None  # the total up to which a person lifted it
+    outstanding: Outstanding = field(default_factory=Outstanding)
+    crossed: bool = False
+    fired: list[Threshold] = field(default_factory=list)  # in the order in which they were reached
+    would_halt: Threshold | None = None  # the last of them
+    explored: dict[Threshold, bool] = field(default_factory=dict)
+    last_explored: bool | None = None  # of the last of them
+    halt: Verdict | None = None  # the enforced halt that stands
+    bound: int | None = None  # the total up to which a person lifted it
+
+    # What `look_ahead` found: nothing can be reached up to this total and below this peak.
+    quiet: int = field(init=False)
+    loud: int = field(init=False)
+    limit: int | None = field(init=False)  # that comes next
+    signal: int = field(init=False)  # place of the policy's in `signals`
+    adaptive: bool = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.signal = _index(self.policy)
+        self.adaptive = self.policy.kind is PolicyKind.ADAPTIVE
         self.look_ahead()
 
     @property
@@ -109,120 +128,115 @@ class Counts:
         if self.halt is not None:
             self.refused += 1
             return self.halt
-        return self.ids.get(call_id) if call_id is not None else None
+        return self.outstanding.ids.get(call_id) if call_id is not None else None
 
     def ask_one(
-        self,
-        name: str,
-        tool_class: str | None,
-        identity: bytes,
-        call_id: str | None,
-        mutating: int,
-        offset_ms: int,
+        self, tool: KnownTool, identity: bytes, call_id: str | None, mutating: int, offset_ms: float
     ) -> Verdict:
         """The verdict on a single call, a batch of its own; `offset_ms` is -1 where time is unknown."""
+        n = self.calls + 1
         self.batches += 1
-        key = self._count(name, tool_class, identity, mutating, offset_ms, self.calls + 1)
-        level: int | None = self.repeat.peak
-        threshold = None
-        n, total = self.calls, self.total
-        if total > self._quiet or self._signal:
+        key = self._count(tool, identity, mutating, offset_ms, n)
+        total, peak = self.total, self.repeat.peak
+        if total > self.quiet or peak >= self.loud:
             levels = self._levels(key)
-            level = levels[self._signal]
             cause = n if self._weigh(levels) else None
-            threshold = self._conclude(levels, cause, offset_ms)
-        if threshold is not None:
-            return self._refuse([n], level, threshold, n)[0]
-        if self._limit is not None and total > self._limit:
-            self.look_ahead()
-        verdict: Verdict = _make(
-            Verdict,
-            (
-                self.turn_id,
-                n,
-                total,
-                self.policy.signal,
-                level if self._adaptive else None,
-                self.repeat.peak,
-                self.top_tool,
-                self._limit,
-                None,
-                self.would_halt,
-                self.last_explored,
-                self.policy,
-            ),
-        )
-        self.outstanding[n] = key
-        if call_id is not None or len(self.outstanding) > MOST_IDS:
-            self._remember(call_id, verdict)
+            verdict = self._answer([n], levels, cause, offset_ms)[0]
+        else:
+            level = peak if self.adaptive else None
+            verdict = _make(
+                Verdict,
+                (
+                    self.turn_id, n, total, self.policy.signal, level, peak, self.top_tool, self.limit,
+                    None, self.would_halt, self.last_explored, self.policy,
+                ),
+            )  # fmt: skip
+        if call_id is not None and verdict.threshold is None:
+            self.outstanding.remember(call_id, verdict)
         return verdict
 
-    def ask(self, asked: Sequence[Asked], offset_ms: int) -> list[Verdict]:
+    def ask(self, asked: Sequence[Asked], offset_ms: float) -> list[Verdict]:
         """One decision for all of these calls, before any runs: a verdict each, in order."""
         first = self.calls + 1
         self.batches += 1
         levels: list[int | None] = []
-        keys: list[int] = []
         cause: int | None = None
-        for name, tool_class, identity, _, mutating in asked:
-            key = self._count(name, tool_class, identity, mutating, offset_ms, first)
-            keys.append(key)
-            levels = list(map(_larger, levels, self._levels(key))) if levels else self._levels(key)
+        for tool, identity, _, mutating in asked:
+            found = self._levels(self._count(tool, identity, mutating, offset_ms, first))
+            levels = list(map(_larger, levels, found)) if levels else found
             if self._weigh(levels) and cause is None:
                 cause = self.calls
-        threshold = self._conclude(levels, cause, offset_ms)
-        level, numbers = levels[self._signal], list(range(first, self.calls + 1))
-        if threshold is not None:
-            return self._refuse(numbers, level, threshold, cause or first)
-        self.look_ahead()
-        verdicts = [self._verdict(n, level, self._limit, None) for n in numbers]
-        for call, key, verdict in zip(asked, keys, verdicts, strict=True):
-            self.outstanding[verdict.call_number] = key
-            self._remember(call[3], verdict)
+        verdicts = self._answer(list(range(first, self.calls + 1)), levels, cause, offset_ms)
+        for (_, _, call_id, _), verdict in zip(asked, verdicts, strict=True):
+            if call_id is not None and verdict.threshold is None:
+                self.outstanding.remember(call_id, verdict)
         return verdicts
+
+    def _answer(
+        self, numbers: list[int], levels: list[int | None], cause: int | None, offset_ms: float
+    ) -> list[Verdict]:
+        """The verdicts on the calls just counted; `cause` is the first at which a threshold acts."""
+        threshold = self._conclude(levels, cause, offset_ms)
+        level = levels[self.signal]
+        if threshold is not None:
+            return self._refuse(numbers, level, threshold, cause or numbers[0])
+        if self.quiet >= 0 or (self.limit is not None and self.total > self.limit):
+            self.look_ahead()
+        return [self._verdict(n, level, self.limit, None) for n in numbers]
 
     def _acts(self, level: int | None) -> bool:
         """Whether a threshold holds at this call that is new or still halts."""
         reached = self._reached(level)
         return reached is not None and (reached not in self.fired or self._standing(reached) is not None)
 
-    def _count(
-        self, name: str, tool_class: str | None, identity: bytes, mutating: int, offset_ms: int, first: int
-    ) -> int:
-        """Take one call into every count; its key. `first` is the first call of its batch."""
+    def _count(self, tool: KnownTool, identity: bytes, mutating: int, offset_ms: float, first: int) -> Key:
+        """Take one call into the counts that every verdict shows; `first` is the first call of its batch."""
         self.calls = n = self.calls + 1
         self.total += 1
-        known = self.keys.given
-        key = self.keys.number(identity)
-        if key == known:
-            self.first_calls[key] = n
-        tool = self.tools.get(name)
-        if tool is None:
-            tool, name = self._new_tool(name, tool_class)
-        if tool == self.streak_tool:
-            self.streak += 1
+        keys = self.keys
+        key = keys.known.get(identity)
+        if key is None:
+            key = Key(identity, keys.given, n)
+            keys.add(identity, key)
         else:
-            self.streak_tool, self.streak = tool, 1
-        if self.streak > self.streak_max:
-            self.streak_max = self.streak
+            key.again = True
         repeat = self.repeat
         peak = repeat.peak
         repeat.see(key)
         if repeat.peak > peak:
-            self._new_peak(key, name, identity, first)
-        elif key == repeat.top:
+            self._new_peak(tool.name, first)
+        elif key is repeat.top:
             self.top_last = n
-        self.recent.see(key)
-        self.novelty.see(key)
-        chunks = self.chunks
-        row = (key, tool, mutating, offset_ms, self.batches)
-        chunks.calls.append(row)
-        if len(chunks.calls) >= chunks.room and chunks.full(row, self.pairs.given):
-            self._chunk(offset_ms)
+        waiting = self.waiting
+        waiting += (key, tool, mutating, offset_ms, self.batches)
+        if len(waiting) >= self.room:
+            self.catch_up()
         return key
 
-    def _levels(self, key: int) -> list[int | None]:
+    def catch_up(self) -> None:
+        """Take the calls that wait into everything else, and send a chunk when it is full.
+
+        Done for many calls at once, because most calls are not looked at more closely than `_count` does.
+        """
+        waiting = self.waiting
+        if not waiting:
+            return
+        self.waiting = []
+        chunks = self.chunks
+        keys: list[Key] = waiting[0::WAITING]
+        tools = self._tool_numbers(waiting[1::WAITING])
+        offsets_ms = list(map(int, waiting[3::WAITING]))
+        chunks.add([key.number for key in keys], tools, waiting[2::WAITING], offsets_ms, waiting[4::WAITING])
+        self.recent.see_all(keys)
+        self.novelty.see_all(keys)
+        self.outstanding.add(keys)
+        if chunks.full(self.pairs.given):
+            self._chunk(offsets_ms[-1])
+        self.room = WAITING * min(TOGETHER, chunks.room - len(chunks.calls[0]))
+
+    def _levels(self, key: Key) -> list[int | None]:
         """Every signal's level at the call just counted, in the order of `guard.policy.SIGNALS`."""
+        self.catch_up()
         known = self.settled or self.calls <= UNSETTLED_CALLS
         return [
             self.repeat.peak,
@@ -237,7 +251,8 @@ class Counts:
         for candidate in self.candidates:
             if candidate.halt_call is None and candidate.policy.decide(self.total, levels[candidate.signal]):
                 candidate.halt_call = self.calls
-        return self._acts(levels[self._signal])
+                self.look_ahead()
+        return self._acts(levels[self.signal])
 
     def _reached(self, level: int | None) -> Threshold | None:
         """The threshold that holds at this total and level, whether or not it halts."""
@@ -247,7 +262,7 @@ class Counts:
             return None
         return Threshold.EXPLICIT_HARD if self.policy.kind is PolicyKind.HARD else Threshold.BACKSTOP
 
-    def _conclude(self, levels: list[int | None], cause: int | None, offset_ms: int) -> Threshold | None:
+    def _conclude(self, levels: list[int | None], cause: int | None, offset_ms: float) -> Threshold | None:
         """The threshold that halts this call or batch, recording what was reached."""
         soft_cap = self.policy.soft_cap
         if not self.crossed and soft_cap is not None and self.total > soft_cap:
@@ -255,55 +270,85 @@ class Counts:
         return None if cause is None else self._judge(levels, cause, offset_ms)
 
     def look_ahead(self) -> None:
-        """Which limit comes next, and up to which total nothing can be reached."""
+        """Which limit comes next, and up to which total and below which peak nothing can be reached."""
         policy = self.policy
-        caps = [
-            p.soft_cap if p.hard_cap is None else p.hard_cap
-            for p in (policy, *(c.policy for c in self.candidates))
-        ]
-        self._quiet = min((cap for cap in caps if cap is not None), default=LARGEST)
-        self._adaptive = policy.kind is PolicyKind.ADAPTIVE
+        self.quiet, self.loud = LARGEST, LARGEST
+        running = [candidate.policy for candidate in self.candidates if candidate.halt_call is None]
+        for one in (policy, *running):
+            self._watch(one)
+        if self.bound is not None or self.signal:
+            self.quiet = -1
         if self.bound is not None and self.total <= self.bound:
-            self._limit: int | None = self.bound
+            self.limit = self.bound
             return
-        self._limit = policy.next_limit(self.total)
+        self.limit = policy.next_limit(self.total)
         if (
             self.explored.get(Threshold.BACKSTOP)
             and policy.backstop is not None
             and self.total > policy.backstop
         ):
-            self._limit = 2 * policy.backstop
+            self.limit = 2 * policy.backstop
 
-    def _new_tool(self, name: str, tool_class: str | None) -> tuple[int, str]:
-        if len(self.tools) >= MOST_TOOLS:
-            known = self.tools.get(OTHER_TOOL)
-            if known is not None:
-                return known, OTHER_TOOL
-            name, tool_class = OTHER_TOOL, None
-        number = self.tools[name] = len(self.tools)
-        self.chunks.add_tool(name, tool_class)
-        return number, name
+    def _watch(self, policy: CapPolicy) -> None:
+        """Look at every call from where this policy may reach something."""
+        cap = policy.soft_cap if policy.hard_cap is None else policy.hard_cap
+        if cap is None:
+            return
+        if self.total <= cap:
+            self.quiet = min(self.quiet, cap)
+        elif policy.signal == "repeat" and policy.stuck_at is not None and policy.backstop is not None:
+            self.quiet = min(self.quiet, policy.backstop if self.total <= policy.backstop else -1)
+            self.loud = min(self.loud, policy.stuck_at)
+        else:
+            self.quiet = -1
 
-    def _new_peak(self, key: int, name: str, identity: bytes, first: int) -> None:
+    def _tool_numbers(self, tools: list[KnownTool]) -> list[int]:
+        """Their numbers, in order of first appearance; their longest run under one name is noted."""
+        numbers: list[int] = []
+        streak, last, number = self.streak, None, self.streak_tool
+        for tool in tools:
+            if tool is not last:
+                last, before, number = tool, number, self._tool_number(tool)
+                if number != before:
+                    self.streak_max = max(self.streak_max, streak)
+                    streak = 0
+            streak += 1
+            numbers.append(number)
+        self.streak_tool, self.streak = number, streak
+        self.streak_max = max(self.streak_max, streak)
+        return numbers
+
+    def _tool_number(self, tool: KnownTool) -> int:
+        number = self.tools.get(tool.name)
+        if number is None:
+            name, tool_class = tool.name, tool.tool_class
+            if len(self.tools) >= MOST_TOOLS:
+                if OTHER_TOOL in self.tools:
+                    return self.tools[OTHER_TOOL]
+                name, tool_class = OTHER_TOOL, None
+            number = self.tools[name] = len(self.tools)
+            self.chunks.add_tool(name, tool_class)
+        return number
+
+    def _new_peak(self, name: str, first: int) -> None:
         level = self.repeat.peak
-        self.top_tool, self.top_identity = name, identity
-        self.top_first, self.top_last = self.first_calls[key], self.calls
+        self.top_tool, self.top_last = name, self.calls
         if level > self.max_repeat:
             self.max_repeat = level
         wanted = 2 <= level <= LARGEST_MILESTONE or level == self.policy.stuck_at
         if wanted and not self.unrun and len(self.milestones) < MOST_MILESTONES:
             self.milestones.append((level, self.calls, self.epoch, first))
 
-    def _cross(self, levels: list[int | None], offset_ms: int) -> None:
+    def _cross(self, levels: list[int | None], offset_ms: float) -> None:
         self.crossed = True
-        level = levels[self._signal]
+        level = levels[self.signal]
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
         fields = {"levels": _levels(levels), "total": self.total, "stuck": stuck}
-        self.happened.append((events.SoftCapCrossed, fields, offset_ms))
+        self.happened.append((events.SoftCapCrossed, fields, int(offset_ms)))
 
-    def _judge(self, levels: list[int | None], cause: int, offset_ms: int) -> Threshold | None:
+    def _judge(self, levels: list[int | None], cause: int, offset_ms: float) -> Threshold | None:
         """The threshold that halts here and now, recording what was reached."""
-        level = levels[self._signal]
+        level = levels[self.signal]
         threshold = self._reached(level)
         if threshold is None:
             return None
@@ -312,13 +357,14 @@ class Counts:
         explored: bool | None = None
         tossed = self.mode is Mode.ENFORCE and self.bound is None and threshold in self.rates
         if tossed:
-            self.explored[threshold] = explored = self._toss(threshold)
+            self.explored[threshold] = explored = self.toss(threshold)
         enforced = self.mode is Mode.ENFORCE and not explored
         self.last_explored = explored
         self.fired.append(threshold)
         self.would_halt = threshold
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
         also = threshold is Threshold.BACKSTOP and stuck and self.bound is None
+        top = self.repeat.top
         fields = {
             "policy": self.policy,
             "levels": _levels(levels),
@@ -334,14 +380,14 @@ class Counts:
             "limit": self.policy.limit_of(threshold) if self.bound is None else self.bound,
             "repeat_count": self.repeat.peak,
             "repeat_tool": self.top_tool,
-            "repeat_digest": self._digest(self.top_identity),
-            "repeat_first_call": self.top_first,
+            "repeat_digest": self.digest(hashed(top.identity)) if top else None,
+            "repeat_first_call": top.first_call if top else None,
             "repeat_last_call": self.top_last,
             "distinct_keys": self.keys.given,
             "name_streak_max": self.streak_max,
             "also": (str(Threshold.SOFT_STUCK),) if also else None,
         }
-        self.happened.append((events.LoopDetectedEvent, fields, offset_ms))
+        self.happened.append((events.LoopDetectedEvent, fields, int(offset_ms)))
         return threshold if enforced else None
 
     def _standing(self, threshold: Threshold) -> Threshold | None:
@@ -358,6 +404,8 @@ class Counts:
     ) -> list[Verdict]:
         limit = self.policy.limit_of(threshold) if self.bound is None else self.bound
         verdicts = [self._verdict(n, level, limit, threshold) for n in numbers]
+        for n in numbers:
+            self.outstanding.take(n)
         self.halt = verdicts[cause - numbers[0]]
         self.refused += len(numbers)
         self.unrun += len(numbers)
@@ -368,33 +416,26 @@ class Counts:
         head = self.turn_id, n, self.total, signal, level if signal else None, self.repeat.peak, self.top_tool
         return Verdict._make([*head, limit, threshold, self.would_halt, self.last_explored, self.policy])
 
-    def _remember(self, call_id: str | None, verdict: Verdict) -> None:
-        """Keep a call's id, and no more outstanding calls and ids than are wanted."""
-        ids, outstanding = self.ids, self.outstanding
-        if call_id is not None:
-            ids[call_id] = verdict
-            if len(ids) > MOST_IDS:
-                ids.popitem(last=False)
-                self.dropped += 1
-        while len(outstanding) > MOST_IDS:
-            if outstanding.pop(self.oldest, None) is not None:
-                self.dropped += 1
-            self.oldest += 1
-
     # Settling, replies, retries, extensions
 
     def settle(self, call: int, result: bytes, failed: bool) -> bool:
         """A call returned; False where no such call is outstanding."""
-        key = self.outstanding.pop(call, None)
+        self.catch_up()
+        key = self.outstanding.take(call)
         if key is None:
             return False
         self.settled += 1
         self.errors += failed
-        pair = self.pairs.number((key, result))
-        if key in self.first_calls:  # else it was forgotten, and would be held for good
-            self.same_result.settle(key, pair)
+        pairs, identity = self.pairs, (key.number, result)
+        pair = pairs.known.get(identity)
+        if pair is None:
+            pair = Pair(pairs.given)
+            pairs.add(identity, pair)
+        else:
+            pair.again = True
+        self.same_result.settle(key, pair)
         self.no_progress.settle(key, pair)
-        self.chunks.settled.append((call, pair, int(failed), self.calls))
+        self.chunks.settled.append((call, pair.number, int(failed), self.calls))
         return True
 
     def reply_finished(self) -> None:
@@ -402,23 +443,24 @@ class Counts:
         if self.halt is None:
             self.committed = self.total
 
-    def retry(self, offset_ms: int) -> None:
+    def retry(self, offset_ms: float) -> None:
         """Back to the last commit, signals cleared, unless an enforced halt stands."""
         if self.halt is not None:
             return
+        self.catch_up()
         self.total = self.committed
         self.epoch += 1
-        for signal in self.signals:
-            signal.clear()
+        cleared: list[Signal | Key | Pair] = [*self.signals, *self.keys.known.values()]
+        for one in (*cleared, *self.pairs.known.values()):
+            one.clear()
         self.look_ahead()
-        self.top_tool, self.top_identity, self.top_first, self.top_last = None, b"", 0, 0
-        self.ids.clear()
-        self.outstanding.clear()
+        self.top_tool, self.top_last = None, 0
+        self.outstanding.clear(self.calls)
         self.chunks.retries.append((self.calls, self.total))
         if len(self.chunks.retries) >= MOST_RETRIES:
             self._chunk(offset_ms)
 
-    def extend(self, calls: int, by: str | None, offset_ms: int) -> int:
+    def extend(self, calls: int, by: str | None, offset_ms: float) -> int:
         """Lift the halt that stands for that many more calls; how many were granted."""
         if self.halt is None:
             return 0
@@ -430,13 +472,14 @@ class Counts:
         self.bound, self.halt = bound, None
         self.look_ahead()
         self.happened.append(
-            (events.TurnExtended, {"granted": granted, "by": by, "total": self.total}, offset_ms)
+            (events.TurnExtended, {"granted": granted, "by": by, "total": self.total}, int(offset_ms))
         )
         return granted
 
     def end(self, outcome: str, duration_ms: float | None) -> None:
         """The last chunks and the final counts."""
-        offset_ms = -1 if duration_ms is None else int(duration_ms)
+        offset_ms = -1.0 if duration_ms is None else duration_ms
+        self.catch_up()
         while self.chunks.waiting():
             self._chunk(offset_ms)
         rows: list[Any] = list(zip(*self.milestones, strict=True)) or [None] * 4
@@ -463,21 +506,10 @@ class Counts:
             "candidates_halt_call": tuple(c.halt_call or -1 for c in self.candidates) or None,
             "duration_ms": duration_ms,
         }
-        self.happened.append((events.TurnEnded, fields, offset_ms))
+        self.happened.append((events.TurnEnded, fields, int(offset_ms)))
 
-    def _chunk(self, offset_ms: int) -> None:
-        self.happened.append((events.CallsObserved, self.chunks.close(), offset_ms))
-
-    # Forgetting
-
-    def _forget_key(self, key: int) -> None:
-        self.first_calls.pop(key, None)
-        for signal in self.signals:
-            signal.forget_key(key)
-
-    def _forget_pair(self, pair: int) -> None:
-        for signal in self.signals:
-            signal.forget_pair(pair)
+    def _chunk(self, offset_ms: float) -> None:
+        self.happened.append((events.CallsObserved, self.chunks.close(), int(offset_ms)))
 
 
 def _index(policy: CapPolicy) -> int:

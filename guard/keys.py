@@ -4,6 +4,7 @@ A key is the tool's name and the canonical JSON of the arguments, hashed: object
 depth, arrays in order, no text normalised. Equal JSON values give equal keys: 1 and 1.0 are one number,
 1, true and "1" are three values. What is no JSON gets a stable tagged form. Plain arguments are written
 by orjson where it is installed, else by json, everything else by `_Writer`; all three give the same bytes.
+A turn compares short keys as they are, which costs half of hashing them; what leaves the process is hashed.
 """
 
 from __future__ import annotations
@@ -29,12 +30,14 @@ try:
     import orjson
 
     HAS_ORJSON = True
+    _dumps, _SORTED = orjson.dumps, orjson.OPT_SORT_KEYS
 except ImportError:
     HAS_ORJSON = False
 
 DEEPEST = 1_001  # levels of nesting, with the pair (name, arguments); deeper ones get a key of their own
 LARGEST = 1_000_000  # values and containers in one call's arguments; more get a key of their own
 PLAIN_DEPTH = 200  # what both json and orjson write without refusing
+HASHED, SHORT = 16, 512  # bytes of a hash, and of the longest key that stays as it is
 
 _SCALARS = frozenset({str, int, bool, type(None)})
 _WRITTEN_AS_TEXT = (Decimal, date, datetime, time, timedelta, UUID, PurePath, complex, range)
@@ -58,7 +61,19 @@ class KeyFailure(Exception):  # noqa: N818 - it never leaves this package
 
 
 def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None) -> bytes:
-    """The key of a call, 16 bytes. None as arguments is an empty object; `ignored` ones are left out.
+    """The key of a call, 16 bytes; arguments and errors are those of `short_key`."""
+    return hashed(short_key(name, args, ignored))
+
+
+def hashed(key: bytes) -> bytes:
+    """What `short_key` returned as 16 bytes."""
+    return key if len(key) == HASHED else blake2b(key, digest_size=HASHED).digest()
+
+
+def short_key(name: str, args: Any = None, ignored: Collection[str] | None = None) -> bytes:
+    """The key of a call as it is compared in memory: 17 to 512 bytes of JSON as they are, else 16 of hash.
+
+    None as arguments is an empty object; `ignored` ones are left out.
 
     Raises:
         KeyFailure: a cycle, more than 1,000 levels, more than 1,000,000 values, or a value whose
@@ -69,14 +84,16 @@ def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None
     # Nearly all calls: an object of scalars. Its keys are text, or orjson refuses it.
     if HAS_ORJSON and type(args) is dict and _SCALARS.issuperset(map(type, args.values())):
         try:
-            return blake2b(orjson.dumps((name, args), None, orjson.OPT_SORT_KEYS), digest_size=16).digest()
+            text = _dumps((name, args), None, _SORTED)
         except TypeError:  # what it refuses, the other path writes
             pass
+        else:
+            return text if HASHED < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
     try:
         text = canonical((name, {} if args is None else args))
     except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
         raise KeyFailure(name, f"{type(error).__name__} while writing the arguments of {name!r}") from None
-    return blake2b(text, digest_size=16).digest()
+    return text if HASHED < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
 
 
 def _without(name: str, args: Any, ignored: Collection[str]) -> Any:

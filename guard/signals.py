@@ -1,16 +1,18 @@
 """The stuck signals: a number per call that grows while a turn looks stuck.
 
-Each is O(1) a call and bounded: it holds no more than the keys and pairs its turn remembers. Keys are
-the turn's key numbers, pairs number the turn's (key, result id) pairs. `see` is told of every call as it
-is asked about; `level` is then what the policy may look at. `settle` is told of every settled call, in
-settle order, and returns the level after it (None where the signal does not look at results).
-A retry clears a signal; forgetting a key or pair can only lower its level.
+Each is O(1) a call. What it counts of a key or of a (key, result id) pair it keeps on that key or pair, so
+that it is bounded as they are: one that is forgotten counts as never seen again, which can only lower a
+level. `see` is told of every call in the order in which they were asked about; `level` is then what the
+policy may look at. `settle` is told of every settled call, in settle order, and returns the level after it
+(None where the signal does not look at results). A retry begins anew with `clear`, and clears what is kept
+on keys and pairs.
 """
 
 from __future__ import annotations
 
 from collections import deque
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import ClassVar
 
 from guard.policy import SIGNALS
 
@@ -19,45 +21,73 @@ _BEYOND = 2**53  # more calls than any turn has
 UNSETTLED_CALLS = 20  # past this many calls with nothing settled, result signals are unknown
 
 
+class Key:
+    """A key of a turn, and what the signals count of it.
+
+    Args:
+        identity: the key itself, as `guard.keys` makes it.
+        number: in order of first appearance.
+        first_call: number of its first call.
+    """
+
+    again: bool = False  # whether it came a second time
+    count: int = 0  # repeat
+    since: int = -1  # novelty_repeat: occurrences on top of the base, -1 before the first
+    pair: int = -1  # same_result_repeat: number of the pair that settled last
+    streak: int = 0  # … and how often in a row
+
+    def __init__(self, identity: bytes, number: int, first_call: int) -> None:
+        self.identity, self.number, self.first_call = identity, number, first_call
+
+    def clear(self) -> None:
+        """As no signal has seen it."""
+        self.count, self.since, self.pair, self.streak = 0, -1, -1, 0
+
+
+class Pair:
+    """A key with one of its results."""
+
+    seen: bool = False  # no_progress
+    again: bool = False  # whether it came a second time
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+
+    def clear(self) -> None:
+        """As no signal has seen it."""
+        self.seen = False
+
+
 class Signal:
     """What every signal answers; the levels it returns are calls."""
 
     name: ClassVar[str]
     of_results: ClassVar[bool] = False
 
-    def see(self, key: int) -> None:
+    def see(self, key: Key) -> None:
         """Take note of a call as it is asked about; a signal of results has nothing to note."""
 
-    def level(self, key: int) -> int:
+    def see_all(self, keys: Sequence[Key]) -> None:
+        """See calls in a row, of which nobody asks for the level of any but the last."""
+        for key in keys:
+            self.see(key)
+
+    def level(self, key: Key) -> int:
         """The level at this call, which was the last one seen."""
         raise TypeError(f"{type(self).__name__} has no level of its own")
 
-    def admit(self, key: int) -> int:
+    def admit(self, key: Key) -> int:
         """See a call; its level."""
         self.see(key)
         return self.level(key)
 
-    def settle(self, key: int, pair: int) -> int | None:
+    def settle(self, key: Key, pair: Pair) -> int | None:
         """The level after this settled call; None for a signal of requests."""
         return None
-
-    def forget_key(self, key: int) -> None:
-        """Drop what is held of a key."""
-
-    def forget_pair(self, pair: int) -> None:
-        """Drop what is held of a pair."""
 
     def clear(self) -> None:
         """Begin anew, as after a retry."""
         self.__init__()  # type: ignore[misc]
-
-    def to_state(self) -> Any:
-        """What `from_state` needs, as JSON values."""
-        raise TypeError(f"{type(self).__name__} has no state")
-
-    def from_state(self, state: Any) -> None:
-        """Take up what `to_state` returned."""
-        raise TypeError(f"{type(self).__name__} has no state")
 
 
 class Repeat(Signal):
@@ -66,34 +96,19 @@ class Repeat(Signal):
     name = "repeat"
 
     def __init__(self) -> None:
-        self.counts: dict[int, int] = {}
         self.peak = 0
-        self.top: int | None = None  # the key that reached the peak first
+        self.top: Key | None = None  # the key that reached the peak first
 
-    def see(self, key: int) -> None:
+    def see(self, key: Key) -> None:
         """Count it."""
-        counts = self.counts
-        count = counts[key] = counts.get(key, 0) + 1
+        key.count = count = key.count + 1
         if count > self.peak:
             self.peak = count
             self.top = key
 
-    def level(self, key: int) -> int:
+    def level(self, key: Key) -> int:
         """The peak."""
         return self.peak
-
-    def forget_key(self, key: int) -> None:
-        """Drop its count; the peak stands."""
-        self.counts.pop(key, None)
-
-    def to_state(self) -> Any:
-        """Counts, peak and the key that holds it."""
-        return [list(self.counts.items()), self.peak, self.top]
-
-    def from_state(self, state: Any) -> None:
-        """The reverse."""
-        items, self.peak, self.top = state
-        self.counts = dict(items)
 
 
 class RecentRepeat(Signal):
@@ -103,21 +118,14 @@ class RecentRepeat(Signal):
 
     def __init__(self) -> None:
         self.window: deque[int] = deque(maxlen=WINDOW)
-        # To see a call is to let it into the window, and what is 20 calls back out of it.
-        self.see = self.window.append  # type: ignore[method-assign, assignment]
 
-    def level(self, key: int) -> int:
+    def see(self, key: Key) -> None:
+        """Let it into the window, and what is 20 calls back out of it."""
+        self.window.append(key.number)
+
+    def level(self, key: Key) -> int:
         """How often the key stands in the window."""
-        return self.window.count(key)
-
-    def to_state(self) -> Any:
-        """The window."""
-        return list(self.window)
-
-    def from_state(self, state: Any) -> None:
-        """The reverse."""
-        self.window.clear()
-        self.window.extend(state)
+        return self.window.count(key.number)
 
 
 class NoveltyRepeat(Signal):
@@ -131,34 +139,19 @@ class NoveltyRepeat(Signal):
     def __init__(self) -> None:
         # Counts are kept above `base`, which rises past all of them at a never-seen key: none need be zeroed.
         self.base = 0
-        self.counts: dict[int, int] = {}
 
-    def see(self, key: int) -> None:
+    def see(self, key: Key) -> None:
         """Count it, or begin anew where it was never seen."""
-        counts = self.counts
-        count = counts.get(key)
-        if count is None:
-            self.base = count = self.base + _BEYOND
-        elif count < self.base:
-            count = self.base
-        counts[key] = count + 1
+        since = key.since
+        if since < 0:
+            self.base = since = self.base + _BEYOND
+        elif since < self.base:
+            since = self.base
+        key.since = since + 1
 
-    def level(self, key: int) -> int:
+    def level(self, key: Key) -> int:
         """Its count since something new was asked for."""
-        return self.counts[key] - self.base
-
-    def forget_key(self, key: int) -> None:
-        """It counts as never seen again."""
-        self.counts.pop(key, None)
-
-    def to_state(self) -> Any:
-        """The base, and every key's count on top of the base it was counted from."""
-        return [self.base, list(self.counts.items())]
-
-    def from_state(self, state: Any) -> None:
-        """The reverse."""
-        self.base, counts = state
-        self.counts = dict(counts)
+        return key.since - self.base
 
 
 class SameResultRepeat(Signal):
@@ -171,32 +164,15 @@ class SameResultRepeat(Signal):
     name = "same_result_repeat"
     of_results = True
 
-    def __init__(self) -> None:
-        self.streaks: dict[int, tuple[int, int]] = {}  # key -> (pair, streak)
-
-    def level(self, key: int) -> int:
+    def level(self, key: Key) -> int:
         """The settled streak of this key."""
-        streak = self.streaks.get(key)
-        return streak[1] if streak else 0
+        return key.streak
 
-    def settle(self, key: int, pair: int) -> int | None:
+    def settle(self, key: Key, pair: Pair) -> int | None:
         """The streak, this settled call included."""
-        last = self.streaks.get(key)
-        streak = last[1] + 1 if last is not None and last[0] == pair else 1
-        self.streaks[key] = (pair, streak)
-        return streak
-
-    def forget_key(self, key: int) -> None:
-        """Its streak begins anew."""
-        self.streaks.pop(key, None)
-
-    def to_state(self) -> Any:
-        """Key, pair and streak of each key."""
-        return [[key, pair, streak] for key, (pair, streak) in self.streaks.items()]
-
-    def from_state(self, state: Any) -> None:
-        """The reverse."""
-        self.streaks = {key: (pair, streak) for key, pair, streak in state}
+        key.streak = key.streak + 1 if key.pair == pair.number else 1
+        key.pair = pair.number
+        return key.streak
 
 
 class NoProgress(Signal):
@@ -209,34 +185,17 @@ class NoProgress(Signal):
     of_results = True
 
     def __init__(self) -> None:
-        self.seen: set[int] = set()
         self.stale = 0  # settled calls since a never-seen pair
 
-    def level(self, key: int) -> int:
+    def level(self, key: Key) -> int:
         """What it was after the last settle, whatever the key."""
         return self.stale
 
-    def settle(self, key: int, pair: int) -> int | None:
+    def settle(self, key: Key, pair: Pair) -> int | None:
         """0 for a never-seen pair, else one more."""
-        if pair in self.seen:
-            self.stale += 1
-        else:
-            self.seen.add(pair)
-            self.stale = 0
+        self.stale = self.stale + 1 if pair.seen else 0
+        pair.seen = True
         return self.stale
-
-    def forget_pair(self, pair: int) -> None:
-        """It counts as never seen again."""
-        self.seen.discard(pair)
-
-    def to_state(self) -> Any:
-        """Pairs seen, and the level."""
-        return [list(self.seen), self.stale]
-
-    def from_state(self, state: Any) -> None:
-        """The reverse."""
-        seen, self.stale = state
-        self.seen = set(seen)
 
 
 CLASSES: tuple[type[Signal], ...] = (Repeat, RecentRepeat, NoveltyRepeat, SameResultRepeat, NoProgress)

@@ -11,20 +11,20 @@ from dataclasses import replace
 from hashlib import blake2b
 from itertools import count
 from math import isfinite
-from typing import Any, NamedTuple
+from typing import Any
 from weakref import WeakSet
 
 from guard.blocks import CurrentTurn, TurnBlock, current_turn
 from guard.carrying import read_state
 from guard.clock import Clock, SystemClock
-from guard.counts import Counts
+from guard.counts import Candidate, Counts
 from guard.errors import PolicyError, TurncapError
 from guard.events import LONGEST, Event, SoftCapCrossed, TurnEnded, TurnStarted, short
 from guard.labels import make_label
 from guard.policy import CapPolicy, Mode, Threshold
 from guard.settings import resolve
 from guard.telemetry import Telemetry, TurnSpan, caller, carried
-from guard.tools import TOOLS, UNKNOWN, ToolInfo
+from guard.tools import TOOLS, UNKNOWN, KnownTool, ToolInfo
 from guard.turn import Turn
 
 log = logging.getLogger("turncap")
@@ -35,15 +35,6 @@ _guards: WeakSet[ToolCallGuard] = WeakSet()
 MOST_TOOLS = 10_000  # that a guard remembers
 
 Tools = Mapping[str, ToolInfo] | Callable[[str], ToolInfo | None]
-
-
-class KnownTool(NamedTuple):
-    """A tool: its name in telemetry, its class, whether it changes state (1, 0, -1), arguments to ignore."""
-
-    name: str
-    tool_class: str | None
-    mutating: int
-    ignored: frozenset[str]
 
 
 class ToolCallGuard:
@@ -374,7 +365,7 @@ class ToolCallGuard:
             turn_id=turn_id,
             policy=policy,
             mode=mode,
-            candidates=self.candidates,
+            candidates=[Candidate(candidate) for candidate in self.candidates],
             toss=lambda threshold: self._toss(threshold, turn_id, rates.get(threshold, 0)),
             rates=rates,
             digest=self._digest,

@@ -12,6 +12,15 @@ class ToolInfo(NamedTuple):
     mutating: bool | None = None
 
 
+class KnownTool(NamedTuple):
+    """A tool: its name in telemetry, its class, whether it changes state (1, 0, -1), arguments to ignore."""
+
+    name: str
+    tool_class: str | None
+    mutating: int
+    ignored: frozenset[str]
+
+
 UNKNOWN: Final = ToolInfo()
 _KNOWN: Final = {
     ToolInfo("shell"): """

@@ -18,7 +18,7 @@ from guard import events
 from guard.carrying import STATE_VERSION, counts_to_state, restore_counts
 from guard.counts import Asked, Counts
 from guard.errors import PolicyError
-from guard.keys import KeyFailure, call_key, result_id
+from guard.keys import KeyFailure, call_key, result_id, short_key
 from guard.policy import LARGEST, Threshold
 from guard.telemetry import TurnSpan, caller
 from guard.verdict import ToolCall, Verdict
@@ -43,6 +43,7 @@ class Turn:
         self._guard = guard
         self._counts = counts
         self._started = started
+        self._key = short_key
         self._lock = threading.Lock()
         self._monotonic = guard.read_clock
         self._begun = self._monotonic()
@@ -67,28 +68,34 @@ class Turn:
             call_id: an id to settle it by. One admitted before, since the last retry, is answered as then.
             mutating: whether the call changes files or state; None asks the guard's table of tools.
         """
-        happened: list[events.Event] = []
+        # The hot path: what other methods call helpers for is written out here.
+        happened: list[events.Event] | None = None
+        monotonic = self._monotonic
         try:
-            now = self._monotonic()
-            label, tool_class, key, call_id, changes = self._asked(name, args, call_id, mutating)
-            with self._lock:
-                counts = self._counts
+            now = monotonic()
+            tool, key, call_id, changes = self._asked(name, args, call_id, mutating)
+            passed = -1.0 if now is None or self._begun is None else now - self._begun
+            offset_ms = passed * 1000 if 0 <= passed < LONGEST_S else -1.0
+            self._lock.acquire()  # faster than a `with`
+            try:
+                verdict = None
                 if self.outcome is None:
-                    verdict = None
+                    counts = self._counts
                     if counts.halt is not None or call_id is not None:
                         verdict = counts.earlier(call_id)
                     if verdict is None:
-                        offset = self._offset_ms(now)
-                        verdict = counts.ask_one(label, tool_class, key, call_id, changes, offset)
+                        verdict = counts.ask_one(tool, key, call_id, changes, offset_ms)
                         if counts.happened:
                             happened = self._take()
-                else:
-                    verdict = None
-            self._spend(now)
+            finally:
+                self._lock.release()
+            after = monotonic()
+            if now is not None and after is not None and after > now:
+                self._spent += after - now
         except Exception as fault:  # noqa: BLE001 - the one boundary: an internal fault allows the call
             self._guard.fault("admit", fault)
             return self._blank()
-        if happened:
+        if happened is not None:
             self._hand_on(happened)
         return self._after_end() if verdict is None else verdict
 
@@ -113,16 +120,18 @@ class Turn:
         return [self._after_end() for _ in wanted] if verdicts is None else verdicts
 
     @staticmethod
-    def _batch(counts: Counts, asked: Sequence[Asked], offset: int) -> list[Verdict]:
-        found = [counts.earlier(call[3]) for call in asked]
+    def _batch(counts: Counts, asked: Sequence[Asked], offset_ms: float) -> list[Verdict]:
+        ids = [call_id for _, _, call_id, _ in asked]
+        found = [counts.earlier(call_id) for call_id in ids]
         new: dict[str | int, Asked] = {}  # an id twice in one batch counts once
         for position, (call, known) in enumerate(zip(asked, found, strict=True)):
             if known is None:
-                new.setdefault(position if call[3] is None else call[3], call)
-        answers = dict(zip(new, counts.ask(list(new.values()), offset) if new else (), strict=True))
+                call_id = ids[position]
+                new.setdefault(position if call_id is None else call_id, call)
+        answers = dict(zip(new, counts.ask(list(new.values()), offset_ms) if new else (), strict=True))
         return [
-            known or answers[position if call[3] is None else call[3]]
-            for position, (call, known) in enumerate(zip(asked, found, strict=True))
+            known or answers[position if call_id is None else call_id]
+            for position, (call_id, known) in enumerate(zip(ids, found, strict=True))
         ]
 
     def _asked(self, name: Any, args: Any, call_id: Any, mutating: bool | None) -> Asked:
@@ -130,15 +139,15 @@ class Turn:
         if type(name) is not str:
             name = events.short(name) or ""
         tool = guard.tools.get(name) or guard.learn(name)
+        _, _, changes, ignored = tool
         try:
-            key = call_key(name, args, tool.ignored)
+            key = self._key(name, args, ignored)
         except KeyFailure as failure:
             key = failure.key
             guard.fault("key", failure)
         if call_id is not None:
             call_id = _known_by(call_id)
-        changes = int(mutating) if type(mutating) is bool else tool.mutating
-        return tool.name, tool.tool_class, key, call_id, changes
+        return tool, key, call_id, int(mutating) if type(mutating) is bool else changes
 
     # Settling, replies, retries
 
@@ -164,7 +173,7 @@ class Turn:
                     kind = "settled_after_end"
                 else:
                     counts = self._counts
-                    known = call if isinstance(call, Verdict) else counts.ids.get(call_id or "")
+                    known = call if isinstance(call, Verdict) else counts.outstanding.ids.get(call_id or "")
                     number = known.call_number if known is not None and known.turn_id == self.id else 0
                     kind = "" if counts.settle(number, identity, failed) else "unknown_call"
             self._spend(now)
@@ -280,12 +289,12 @@ class Turn:
         passed = None if now is None or begun is None else now - begun
         return passed if passed is not None and 0 <= passed < LONGEST_S else None
 
-    def _offset_ms(self, now: float | None) -> int:
-        """The same at `now` in whole milliseconds, -1 where time is unknown."""
+    def _offset_ms(self, now: float | None) -> float:
+        """The same at `now` in milliseconds, -1 where time is unknown."""
         if now is None or self._begun is None:
-            return -1
+            return -1.0
         passed = now - self._begun
-        return int(passed * 1000) if 0 <= passed < LONGEST_S else -1
+        return passed * 1000 if 0 <= passed < LONGEST_S else -1.0
 
     def _spend(self, began: float | None) -> None:
         """The guard itself took from `began` until now; two threads at once may lose a little of it."""
@@ -363,6 +372,7 @@ class Turn:
     def take_up(self, state: dict[str, Any]) -> None:
         """Continue from what `to_state` returned, in the turn just made for it."""
         restore_counts(self._counts, state["counts"])
+        self._key = call_key  # what is carried of keys is hashes
         for name in ("at", "ordinal", "chunks_on_span"):
             if type(state[name]) is not int:
                 raise TypeError(f"{name} is no integer")

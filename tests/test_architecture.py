@@ -98,7 +98,17 @@ def test_analytics_takes_of_the_guard_what_replay_and_guard_must_share(file: Pat
         assert taken <= SHARED
 
 
-PURE = ("policy.py", "keys.py", "signals.py", "counts.py", "chunks.py", "memory.py", "verdict.py", "names.py")
+PURE = (
+    "policy.py",
+    "keys.py",
+    "signals.py",
+    "counts.py",
+    "chunks.py",
+    "memory.py",
+    "outstanding.py",
+    "verdict.py",
+    "names.py",
+)
 
 
 @pytest.mark.parametrize("file", PURE)

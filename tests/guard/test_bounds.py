@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from guard import CapPolicy, ToolCall, ToolCallGuard, Turn
+from guard.counts import WAITING
 from tests.guard.receiving import ManualClock, Receiver
 
 LARGEST = 16 * 1024
@@ -147,16 +148,13 @@ def held(turn: Turn) -> dict[str, int]:
     """How much the turn holds of what could grow."""
     counts = turn._counts
     return {
-        "keys": len(counts.keys._numbers),
-        "pairs": len(counts.pairs._numbers),
-        "first calls": len(counts.first_calls),
-        "repeat": len(counts.repeat.counts),
-        "novelty": len(counts.novelty.counts),
-        "streaks": len(counts.same_result.streaks),
-        "seen": len(counts.no_progress.seen),
-        "outstanding": len(counts.outstanding),
-        "ids": len(counts.ids),
-        "calls": len(counts.chunks.calls),
+        "keys": len(counts.keys.known),
+        "pairs": len(counts.pairs.known),
+        "queued keys": len(counts.keys._queue) + len(counts.keys._kept),
+        "queued pairs": len(counts.pairs._queue) + len(counts.pairs._kept),
+        "outstanding": len(counts.outstanding.keys),
+        "ids": len(counts.outstanding.ids),
+        "calls": len(counts.chunks.calls[0]) + len(counts.waiting) // WAITING,
         "settled": len(counts.chunks.settled),
         "happened": len(counts.happened),
         "tools": len(counts.tools),
@@ -169,7 +167,7 @@ def test_nothing_a_turn_holds_passes_its_bound_even_if_results_come_late(
 ) -> None:
     """Results come 450 calls late, when their keys, among others that came again, are long forgotten."""
     monkeypatch.setattr("guard.memory.REMEMBERED", 500)  # the same bounds, met sooner
-    monkeypatch.setattr("guard.counts.MOST_IDS", 500)
+    monkeypatch.setattr("guard.outstanding.MOST_IDS", 500)
     monkeypatch.setattr("guard.counts.MOST_TOOLS", 100)
     turn = ToolCallGuard(max_tool_calls=0).start_turn()
     verdicts = []

@@ -77,7 +77,8 @@ def test_ids_and_outstanding_calls_past_10_000_are_dropped_oldest_first_and_coun
     guard = ToolCallGuard(max_tool_calls=0)
     turn = guard.start_turn()
     verdicts = [turn.admit("tool", {"k": n % 7}, f"id{n}") for n in range(10_002)]
-    assert turn._counts.dropped == 4
+    turn._counts.catch_up()
+    assert turn._counts.outstanding.dropped == 4
     turn.settle("id0", result="r")
     turn.settle(verdicts[1], result="r")
     assert guard.faults == {"unknown_call": 2}
@@ -92,7 +93,7 @@ def test_an_id_of_any_type_and_length_is_found_again() -> None:
     ids: list[Any] = [7, ("a", 1), "x" * 100_000, "x" * 100_000 + "y", b"z" * 300, "\ud800"]
     numbers = [turn.admit("tool", {"k": 1}, call_id).call_number for call_id in ids]
     assert numbers == [1, 2, 3, 4, 5, 6]
-    assert all(len(known) <= 128 for known in turn._counts.ids)
+    assert all(len(known) <= 128 for known in turn._counts.outstanding.ids)
     for call_id in ids:
         turn.settle(call_id, result="r")
     assert (turn._counts.settled, guard.faults) == (6, {})

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 
-from guard.signals import BY_NAME, CLASSES, Signal
+from guard.signals import BY_NAME, CLASSES, Key, Pair, Signal
 
 # Keys and (key, result) pairs of each call; every call settles before the next is asked.
 A = (
@@ -27,10 +25,29 @@ GOLDEN = {
 }
 
 
+class Turn:
+    """The keys and pairs of a turn, made when they first come."""
+
+    def __init__(self) -> None:
+        self.keys: dict[int, Key] = {}
+        self.pairs: dict[int, Pair] = {}
+        self._given = 0
+
+    def call(self, key: int, pair: int = 0) -> tuple[Key, Pair]:
+        """A call's."""
+        self._given += 1
+        return (
+            self.keys.setdefault(key, Key(b"", self._given, 0)),
+            self.pairs.setdefault(pair, Pair(self._given)),
+        )
+
+
 def milestones(signal: Signal, trace: list[tuple[int, int]]) -> list[int]:
     """The call at which the level first reached 1, 2 … 6."""
     reached: list[int] = []
-    for n, (key, pair) in enumerate(trace, start=1):
+    turn = Turn()
+    for n, (key_number, pair_number) in enumerate(trace, start=1):
+        key, pair = turn.call(key_number, pair_number)
         level = signal.admit(key)
         settled = signal.settle(key, pair)
         if signal.of_results:
@@ -48,41 +65,44 @@ def test_golden_milestones(name: str, trace: int) -> None:
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.name)
-def test_state_goes_through_json_at_any_point(cls: type[Signal]) -> None:
-    for _, trace in (A, B, C):
-        for cut in range(len(trace)):
-            whole, carried = cls(), cls()
-            for key, pair in trace[:cut]:
-                whole.admit(key)
-                whole.settle(key, pair)
-            carried.from_state(json.loads(json.dumps(whole.to_state())))
-            for key, pair in trace[cut:]:
-                assert carried.admit(key) == whole.admit(key)
-                assert carried.settle(key, pair) == whole.settle(key, pair)
+def test_what_is_cleared_is_as_new(cls: type[Signal]) -> None:
+    signal, fresh, turn, other = cls(), cls(), Turn(), Turn()
+    for key, pair in B[1]:
+        signal.admit(turn.call(key, pair)[0])
+        signal.settle(*turn.call(key, pair))
+    cleared: list[Signal | Key | Pair] = [signal, *turn.keys.values(), *turn.pairs.values()]
+    for one in cleared:
+        one.clear()
+    for key, pair in C[1]:
+        assert signal.admit(turn.call(key)[0]) == fresh.admit(other.call(key)[0])
+        assert signal.settle(*turn.call(key, pair)) == fresh.settle(*other.call(key, pair))
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.name)
-def test_a_cleared_signal_is_as_new(cls: type[Signal]) -> None:
-    signal = cls()
-    milestones(signal, B[1])
-    signal.clear()
-    assert milestones(signal, C[1]) == milestones(cls(), C[1])
+def test_calls_seen_together_count_as_one_by_one(cls: type[Signal]) -> None:
+    for _, trace in (A, B, C):
+        single, together, turn, other = cls(), cls(), Turn(), Turn()
+        for key, _ in trace:
+            level = single.admit(turn.call(key)[0])
+        last = [other.call(key)[0] for key, _ in trace]
+        together.see_all(last)
+        assert together.level(last[-1]) == level
 
 
 @pytest.mark.parametrize("cls", CLASSES, ids=lambda cls: cls.name)
 def test_forgetting_never_raises_a_level(cls: type[Signal]) -> None:
-    for key_forgotten, pair_forgotten in ((0, 0), (1, 1), (2, 2)):
-        whole, forgetful = cls(), cls()
+    for forgotten in (0, 1, 2):
+        whole, forgetful, turn, other = cls(), cls(), Turn(), Turn()
         for n, (key, pair) in enumerate(B[1] + C[1]):
             if n % 4 == 3:
-                forgetful.forget_key(key_forgotten)
-                forgetful.forget_pair(pair_forgotten)
-            assert forgetful.admit(key) <= whole.admit(key)
-            assert (forgetful.settle(key, pair) or 0) <= (whole.settle(key, pair) or 0)
+                other.keys.pop(forgotten, None)
+                other.pairs.pop(forgotten, None)
+            assert forgetful.admit(other.call(key)[0]) <= whole.admit(turn.call(key)[0])
+            found, expected = forgetful.settle(*other.call(key, pair)), whole.settle(*turn.call(key, pair))
+            assert (found or 0) <= (expected or 0)
 
 
-def test_recent_repeat_forgets_what_is_twenty_calls_back() -> None:
-    signal = BY_NAME["recent_repeat"]()
-    assert [signal.admit(key) for key in (0, *range(1, 20), 0)][-1] == 1
-    signal = BY_NAME["recent_repeat"]()
-    assert [signal.admit(key) for key in (0, *range(1, 19), 0)][-1] == 2
+@pytest.mark.parametrize(("between", "level"), [(19, 1), (18, 2)])
+def test_recent_repeat_forgets_what_is_twenty_calls_back(between: int, level: int) -> None:
+    signal, turn = BY_NAME["recent_repeat"](), Turn()
+    assert [signal.admit(turn.call(key)[0]) for key in (0, *range(1, between + 1), 0)][-1] == level

@@ -44,8 +44,9 @@ DOCS = Path(__file__).resolve().parents[2] / "docs" / "bench"
 ROUNDS = 41
 ADMIT_BAR, LATE_BAR = 2.5, 1.2
 TURN_CALLS = 17  # the mean of the bundled turns
+ANSWERED_AFTER = (0.0, 0.25, 1.0)  # seconds; a Collector at hand, a busy one, one that is overloaded
 RECEIVER = """
-import sys
+import sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import ExportLogsServiceRequest
 records = 0
@@ -54,6 +55,7 @@ class Handler(BaseHTTPRequestHandler):
     def do_POST(self):
         global records
         body = self.rfile.read(int(self.headers["Content-Length"]))
+        time.sleep(float(sys.argv[1]))
         if self.path.endswith("logs"):
             request = ExportLogsServiceRequest.FromString(body)
             records += sum(len(s.log_records) for r in request.resource_logs for s in r.scope_logs)
@@ -169,10 +171,14 @@ def late_calls() -> dict[str, float]:
 
 
 class Providers:
-    """The real SDK with batch processors at their defaults, and a receiver in a process of its own."""
+    """The real SDK with batch processors at their defaults, and a receiver in a process of its own.
 
-    def __init__(self) -> None:
-        self.receiver = subprocess.Popen([sys.executable, "-c", RECEIVER], stdout=subprocess.PIPE, text=True)
+    The receiver answers a request after `delay` seconds.
+    """
+
+    def __init__(self, delay: float = 0.0) -> None:
+        command = [sys.executable, "-c", RECEIVER, str(delay)]
+        self.receiver = subprocess.Popen(command, stdout=subprocess.PIPE, text=True)
         assert self.receiver.stdout is not None
         self.url = f"http://127.0.0.1:{self.receiver.stdout.readline().strip()}"
         self.loggers, self.tracers = LoggerProvider(), TracerProvider()
@@ -227,10 +233,10 @@ def turn_cost(guard: ToolCallGuard, turns: int) -> tuple[float, float]:
 
 
 def dropping_rate(providers: Providers) -> tuple[int, int]:
-    """Turns a second: the largest rate held for two seconds without loss, and the first that lost records."""
+    """Turns a second: the largest rate held for four seconds, and the first that lost records."""
     guard, calls, held = providers.guard(), arguments(TURN_CALLS), 0
-    for rate in (100, 200, 300, 400, 600, 800, 1_200, 1_600, 2_400, 3_200):
-        before, turns = providers.received(), rate * 2
+    for rate in (100, 150, 200, 300, 400, 600, 800, 1_200, 1_600, 2_400, 3_200):
+        before, turns = providers.received(), rate * 4
         began = time.perf_counter()
         for number in range(turns):
             one_turn(guard, calls)
@@ -301,11 +307,19 @@ def main() -> int:
         thread, process = turn_cost(providers.guard(), 300)
         say("the same with the SDK and OTLP/HTTP, in the agent's thread", f"{thread:.0f} µs")
         say("the same, exporting threads included", f"{process:.0f} µs")
-        held, lost = dropping_rate(providers)
-        say("turns a second that the SDK's default queues hold", f"{held:,}")
-        say("turns a second at which they first dropped", f"{lost:,}" if lost else "one thread makes too few")
     finally:
         providers.close()
+    for delay in ANSWERED_AFTER:
+        providers = Providers(delay)
+        try:
+            held, lost = dropping_rate(providers)
+        finally:
+            providers.close()
+        first = f"records lost at {lost:,}" if lost else "one thread makes no more"
+        say(
+            f"turns a second that the SDK's default queues hold, requests answered after {delay:g} s",
+            f"{held:,}; {first}",
+        )
     say("memory a distinct key with its result", f"{memory_a_key():.0f} bytes")
     if write:
         machine = f"Python {platform.python_version()}, {platform.machine()}; one run, medians, CPU time."

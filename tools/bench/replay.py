@@ -23,7 +23,7 @@ from analytics.recording import Bools, Label
 from analytics.replay import Replay
 from analytics.totals import totals
 from guard.policy import CapPolicy
-from guard.signals import Repeat
+from guard.signals import Key, Repeat
 from tools.bench.measure import Sheet, peak_gb
 
 STUCK_AT = (3, 4, 5, 6, 8, 10, 12, 15, 20, 30)
@@ -85,8 +85,8 @@ def walked(replay: Replay, asked: list[CapPolicy], sample: Bools) -> tuple[int, 
     for columns in replay.recording.columns(places, "replay_calls"):
         frame = pd.DataFrame({name: columns[name] for name in ("place", "key")})
         for place, keys in frame.groupby("place")["key"]:
-            signal = Repeat()
-            levels = [signal.admit(key) for key in keys.tolist()]
+            signal, known = Repeat(), {key: Key(b"", key, 0) for key in keys.tolist()}
+            levels = [signal.admit(known[key]) for key in keys.tolist()]
             for policy, halt in zip(asked, halts, strict=True):
                 walk = enumerate(levels, start=1)
                 first = next((n for n, level in walk if policy.decide(n, level)), None)
