@@ -11,7 +11,16 @@ from collections.abc import Sequence
 
 from analytics.dialects.base import Record, Seen, Source
 from analytics.dialects.facts import content_id, seen, session_group, span_fields
-from analytics.dialects.values import argument_key, boolean, nanoseconds, number, result_key, text, whole
+from analytics.dialects.values import (
+    Volatile,
+    argument_key,
+    boolean,
+    nanoseconds,
+    number,
+    result_key,
+    text,
+    whole,
+)
 
 PRODUCT = "codex"
 _PREFIX = "codex."
@@ -21,7 +30,10 @@ _EVENTS = {
     "codex.tool_decision": "asked",
 }
 # What Codex adds to a command's output that differs from one run of it to the next.
-VOLATILE = re.compile(r"^Chunk ID: .*\n|^Wall time: .*\n|\"duration_seconds\": ?[\d.]+", re.MULTILINE)
+VOLATILE = Volatile(
+    re.compile(r"^Chunk ID: .*\n|^Wall time: .*\n|\"duration_seconds\": ?[\d.]+", re.MULTILINE),
+    ("Chunk ID: ", "Wall time: ", '"duration_seconds":'),
+)
 _REFUSED = ("unsupported call:", "failed to parse function arguments")
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)|\"exit_code\": ?(-?\d+)", re.MULTILINE)
 
@@ -32,8 +44,8 @@ def failed(output: object, success: bool | None) -> bool | None:
         return True
     if isinstance(output, str) and output.startswith(_REFUSED):
         return True
-    code = _EXIT.search(output[:2000]) if isinstance(output, str) else None
-    if code is not None:
+    begin = output[:2000] if isinstance(output, str) else ""
+    if "xit" in begin and (code := _EXIT.search(begin)) is not None:
         return (code[1] or code[2]) != "0"
     return None if success is None else not success
 

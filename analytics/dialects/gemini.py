@@ -16,11 +16,11 @@ from dataclasses import dataclass
 
 from analytics.dialects.base import Record, Seen, Source, identity
 from analytics.dialects.facts import content_id, seen, session_group
-from analytics.dialects.values import argument_key, boolean, nanoseconds, number, text
+from analytics.dialects.values import Volatile, argument_key, boolean, nanoseconds, number, text
 
 _EVENTS = {"user_prompt": "prompt", "tool_call": "call", "api_response": "node"}
 # What a shell command's output ends with, another number each time.
-VOLATILE = re.compile(r"^Process Group PGID: \d+$", re.MULTILINE)
+VOLATILE = Volatile(re.compile(r"^Process Group PGID: \d+$", re.MULTILINE), ("Process Group PGID: ",))
 _OF_AGENT = re.compile(r"^(.*[^#])#\d+$")
 
 

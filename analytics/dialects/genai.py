@@ -17,6 +17,7 @@ from analytics.dialects.base import Record, Seen, Source, SpanEvent, Value
 from analytics.dialects.facts import AGENT, STEP, WORKFLOW, seen, span_fields, trace_group
 from analytics.dialects.values import (
     PLACEHOLDERS,
+    Volatile,
     argument_key,
     decoded,
     first,
@@ -42,7 +43,7 @@ PRODUCTS = {
     "traceloop": "openllmetry",
 }
 # What a product adds to a result that differs from one call to the next.
-VOLATILE = {"copilot": re.compile(r"<shellId: \d+ ")}
+VOLATILE = {"copilot": Volatile(re.compile(r"<shellId: \d+ "), ("<shellId: ",))}
 _RUNS = {  # gen_ai.operation.name -> role
     "invoke_agent": AGENT,
     "invoke_workflow": WORKFLOW,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -23,8 +24,38 @@ _CUT = re.compile(
     r"…\[(?:\d+ (?:chars|items)|truncated[^\]]*)\]|\"<nested>\"|\"…\":\"\d+ keys\""
     r"|\[truncated\]\W*$|\.\.\. ?\(truncated\)\W*$|\[TRUNCATED\]\W*$"
 )
+_CUT_WORDS = ("…", "<nested>", "runcated", "RUNCATED")  # each mark has one of them
 _JSON_BEGINS = ('{"', '["', '[{"')
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _cut(text: str) -> bool:
+    """Whether the text bears the mark of having been cut."""
+    return any(word in text for word in _CUT_WORDS) and _CUT.search(text) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Volatile:
+    """What a product adds to its results that differs although nothing else does: a pattern that matches
+    within lines, and the words of which every match has one."""
+
+    pattern: re.Pattern[str]
+    words: tuple[str, ...]
+
+    def without(self, text: str) -> str:
+        """The text less all that matches; only lines with one of the words are looked at."""
+        places = {word: text.find(word) for word in self.words}
+        pieces: list[str] = []
+        done = 0
+        while found := [place for place in places.values() if place >= 0]:
+            at = min(found)
+            begin, end = text.rfind("\n", done, at) + 1 or done, text.find("\n", at) + 1 or len(text)
+            pieces += (text[done:begin], self.pattern.sub("", text[begin:end]))
+            done = end
+            for word, place in places.items():
+                if 0 <= place < done:
+                    places[word] = text.find(word, done)
+        return "".join(pieces) + text[done:] if done else text
 
 
 def first(attributes: Mapping[str, Value], names: Sequence[str]) -> Value:
@@ -98,7 +129,7 @@ def decoded(value: Value) -> Value:
     for _ in range(2):
         if not isinstance(value, str):
             break
-        if _CUT.search(value):
+        if _cut(value):
             return None
         if value[:1] not in ("{", "[", '"'):
             break
@@ -124,18 +155,15 @@ def argument_key(tool: str | None, arguments: Value) -> str | None:
         return None
 
 
-def result_key(result: Value, *, error: bool | None, volatile: re.Pattern[str] | None = None) -> str | None:
-    """The identity of a result in hexadecimal; None where it is unknown.
-
-    `volatile` matches what a product adds to its results that differs although nothing else does.
-    """
+def result_key(result: Value, *, error: bool | None, volatile: Volatile | None = None) -> str | None:
+    """The identity of a result, less what is `volatile` in it, in hexadecimal; None where it is unknown."""
     if result is None or (isinstance(result, str) and result in PLACEHOLDERS - {""}):
         return None
     if isinstance(result, str):
-        if _CUT.search(result[-200:]) or (result.startswith(_JSON_BEGINS) and decoded(result) is None):
+        if _cut(result[-200:]) or (result.startswith(_JSON_BEGINS) and decoded(result) is None):
             return None  # text that begins like JSON and is none was cut
         if volatile is not None:
-            result = volatile.sub("", result)
+            result = volatile.without(result)
     try:
         return result_id(result, error=bool(error)).hex()
     except KeyFailure:
@@ -157,6 +185,6 @@ def tool_message(result: Value) -> Value:
 
 def _cut_inside(value: Any) -> bool:
     try:
-        return _CUT.search(orjson.dumps(value).decode()) is not None
+        return _cut(orjson.dumps(value).decode())
     except TypeError:
         return False

@@ -22,6 +22,7 @@ from analytics.otlp import model, records
 from analytics.otlp.records import Item, Unreadable
 
 _export = msgspec.json.Decoder(model.Export).decode
+_EXPORT = b'{"resource'  # how exporters begin a line
 _ENVELOPES = ("resourceLogs", "resourceSpans", "resourceMetrics")
 
 
@@ -31,6 +32,8 @@ class NotJsonError(ValueError):
 
 def read(piece: bytes) -> Iterator[Item]:
     """Everything in one piece; NotJsonError when it is none."""
+    if not piece.startswith(_EXPORT) and (line := _line(piece)) is not None:
+        return iter((line,))
     try:
         export = _export(piece)
     except (msgspec.DecodeError, RecursionError):
@@ -57,12 +60,9 @@ def _regular(export: model.Export) -> bool:
 
 
 def _patient(piece: bytes) -> Iterator[Item]:
-    try:
-        line = orjson.loads(piece)  # which takes nothing that would have to be cleaned
-    except orjson.JSONDecodeError:
-        line = None
-    if isinstance(line, dict) and not _hints(line):
-        return iter((Record(source=Source.LINE, name="", body=line),))
+    line = _line(piece)
+    if line is not None:
+        return iter((line,))
     # A list with an element a line gives its brackets as lines, and a comma behind each element.
     text = piece.decode("utf-8", "replace").strip("\ufeff\x00 \t\r\n").removesuffix(",")
     if text in ("[", "]"):
@@ -72,6 +72,17 @@ def _patient(piece: bytes) -> Iterator[Item]:
     except (ValueError, RecursionError) as error:
         raise NotJsonError(str(error)) from None
     return values(parsed)
+
+
+def _line(piece: bytes) -> Record | None:
+    """An object that is no OTLP, and holds nothing that would have to be cleaned."""
+    try:
+        line = orjson.loads(piece)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(line, dict) and not _hints(line):
+        return Record(source=Source.LINE, name="", body=line)
+    return None
 
 
 def values(parsed: Any) -> Iterator[Item]:
@@ -105,7 +116,10 @@ _HINTS = {
 
 def _hints(value: dict[Any, Any]) -> bool:
     """Whether a key belongs to OTLP: other lines are not worth renaming."""
-    return any(key in _HINTS or ("_" in key and _camel(key) in _HINTS) for key in map(str, value))
+    if not _HINTS.isdisjoint(value):
+        return True
+    keys = list(map(str, value))
+    return "_" in "".join(keys) and any("_" in key and _camel(key) in _HINTS for key in keys)
 
 
 # What writers that do not conform call the parts, and what the specification calls them.
