@@ -24,12 +24,6 @@ _CALL = (
 _MILESTONE = ("turn_id", "epoch", "k", "call", "batch_first_call")
 
 
-def row(dialect: str, seen: Seen) -> tuple[Any, ...]:
-    """A `Seen` as a row of `raw_seen`."""
-    data = orjson.dumps(seen.data, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
-    return (seen.group, dialect, seen.id, seen.kind, seen.at, data)
-
-
 def assemble_pending(warehouse: Warehouse) -> int:
     """Assemble every pending group; how many turns they hold. Each batch is one transaction."""
     total = 0

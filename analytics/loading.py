@@ -9,29 +9,30 @@ from __future__ import annotations
 
 import json
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import IO, Any
+from itertools import groupby
+from operator import attrgetter
+from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
 from analytics import groups, ledger
+from analytics.ahead import Ahead, File, blocks
 from analytics.derive import derive
-from analytics.dialects import DIALECTS, tool_like, turncap_bulk
-from analytics.dialects.base import Record, Source
+from analytics.dialects import DIALECTS, likeness, tool_like
+from analytics.dialects.base import Record, row
+from analytics.dialects.blocks import Recognised
 from analytics.dialects.turncap import PREFIX, Collector
 from analytics.dialects.turncap_bulk import Bulk
 from analytics.errors import InputError
-from analytics.otlp import UnreadablePieceError, read, streams
-from analytics.otlp.framing import Lines, likeness
+from analytics.otlp import UnreadablePieceError, framing, read, streams
 from analytics.otlp.records import Point, Unreadable
+from analytics.paths import STDIN
 from analytics.warehouse import Warehouse
 
-BULK = 1 << 18  # bytes of a block from which reading in bulk pays
-WORKERS = 2  # blocks read in bulk at a time
-AHEAD = 6  # blocks that may wait, so that the workers have something to do while a slice is committed
 SLICE = 128 << 20  # bytes of uncompressed content committed at once
 REASON = 500  # characters of a reason that are kept
 HOPELESS = 1000  # unreadable pieces after which a file that gave nothing else is given up
@@ -122,11 +123,8 @@ class Loader:
     def load(self, paths: Sequence[str]) -> Summary:
         """Load every file, then derive. InputError, with nothing written, when no file held a record."""
         began = time.monotonic()
-        for path in paths:
-            with streams.open_content(path) as raw:
-                self._file(path, raw)
-                if raw.seekable():
-                    self._done += raw.tell()
+        for file, found in groupby(blocks(self._opened(paths), _size(paths)), key=attrgetter("file")):
+            self._file(file, found)
         self._refuse_the_unrecognised()
         self._flush()
         self._progress(self._done, "deriving the turns that were touched")
@@ -140,15 +138,22 @@ class Loader:
         self.summary.seconds = time.monotonic() - began
         return self.summary
 
-    def _file(self, path: str, raw: IO[bytes]) -> None:
-        content = streams.content_of(raw)
-        told = FileSummary(path=path)
+    def _opened(self, paths: Sequence[str]) -> Iterator[File]:
+        """Each file, standing behind what earlier loads read of it."""
+        for path in paths:
+            with streams.open_content(path) as raw:
+                mark, content = ledger.resume(self.warehouse, streams.content_of(raw), path)
+                yield File(path, raw, content, mark, content.position)
+
+    def _file(self, file: File, found: Iterable[Ahead]) -> None:
+        path, content, mark = file.path, file.content, file.mark
+        told = FileSummary(path=path, known=file.known, recognised=mark.records > 0)
         self.summary.files.append(told)
         told_before, waited_before = len(self.summary.rejects), len(self._waiting)
-        mark, content = ledger.resume(self.warehouse, content, path)
-        told.known, told.recognised = content.position, mark.records > 0
-        for block, bulk in _ahead(content):
-            for index in self._in_bulk(block, bulk, told):
+        tell = 0
+        for one in found:
+            block, tell = one.block, one.tell or 0
+            for index in self._in_bulk(block, one.bulk.result() if one.bulk else None, told):
                 piece = block.pieces[index]
                 if not piece or piece.isspace():
                     continue
@@ -168,8 +173,9 @@ class Loader:
             told.lines, told.size = block.lines, mark.offset
             self._bytes += block.end - block.offset
             if told.unreadable >= HOPELESS and not told.recognised and not told.foreign:
+                file.given_up = True
                 break
-            self._progress(self._done + (raw.tell() if raw.seekable() else told.size), "")
+            self._progress(self._done + (tell if one.tell is not None else told.size), "")
             if self._bytes >= SLICE and told.records:
                 self._flush()
                 mark = mark.committed()
@@ -178,14 +184,25 @@ class Loader:
         if not told.recognised:
             # One word on the whole file instead of one on each of its lines, and no ledger row: a later
             # turncap may know it.
-            told.looks_like = told.looks_like or likeness(content.head)
+            told.looks_like = told.looks_like or framing.likeness(content.head)
             del self.summary.rejects[told_before:], self._waiting[waited_before:]
             self._marks.pop(mark.fingerprint + mark.path, None)
+        self._done += tell
 
-    def _in_bulk(self, block: streams.Block, bulk: Bulk | None, told: FileSummary) -> Sequence[int]:
+    def _in_bulk(
+        self, block: streams.Block, bulk: Bulk | Recognised | None, told: FileSummary
+    ) -> Sequence[int]:
         """Take in what was read in bulk; the indexes of the pieces that are left."""
         if bulk is None:
             return range(len(block.pieces))
+        if isinstance(bulk, Recognised):
+            self._seen += bulk.rows
+            told.records += bulk.records
+            told.recognised = told.recognised or bulk.records > 0
+            told.foreign += bulk.foreign
+            told.tool_like += bulk.tool_like
+            told.looks_like = told.looks_like or bulk.looks_like
+            return bulk.left
         for name, tables in bulk.tables.items():
             self._bulk.setdefault(name, []).extend(tables)
         told.records += bulk.events
@@ -251,11 +268,11 @@ class Loader:
             if (seen := dialect.recognise(record)) is not None:
                 told.recognised = True
                 told.records += 1
-                self._seen += [groups.row(dialect.name, one) for one in seen]
+                self._seen += [row(dialect.name, one) for one in seen]
                 return
         told.foreign += 1
         told.tool_like += tool_like(record)
-        told.looks_like = told.looks_like or _likeness(record)
+        told.looks_like = told.looks_like or likeness(record)
 
     def _point(self, point: Point, told: FileSummary) -> None:
         if not point.metric.startswith(PREFIX):
@@ -338,30 +355,13 @@ class Loader:
             )
 
 
-def _ahead(content: streams.Content) -> Iterator[tuple[streams.Block, Bulk | None]]:
-    """The blocks with what was read of them in bulk, some blocks ahead: Arrow works without the lock that
-    Python's threads share."""
-    with ThreadPoolExecutor(WORKERS) as pool:
-        waiting: deque[tuple[streams.Block, Future[Bulk | None] | None]] = deque()
-        for block in content.blocks():
-            large = block.end - block.offset >= BULK and isinstance(content.split, Lines)
-            waiting.append((block, pool.submit(turncap_bulk.read, block.pieces) if large else None))
-            if len(waiting) > AHEAD:
-                first, future = waiting.popleft()
-                yield first, future.result() if future else None
-        for first, future in waiting:
-            yield first, future.result() if future else None
+def _size(paths: Sequence[str]) -> int | None:
+    """How many bytes the files hold on disk; None where that cannot be known."""
+    return None if STDIN in paths else sum(Path(path).stat().st_size for path in paths)
 
 
 # What tells one process from another; other attributes of a resource may hold text.
 _RESOURCE = ("service.", "process.pid", "host.name", "k8s.pod.name", "container.id")
-
-
-def _likeness(record: Record) -> str:
-    if record.source is Source.LINE:
-        keys = ", ".join(str(key)[:40] for key in list(record.body)[:6])
-        return f"JSON with the keys {keys}"
-    return f"OTLP {record.source}s such as {record.name!r} of {record.scope or 'no scope'}"
 
 
 def _insert_counters(

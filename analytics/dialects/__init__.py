@@ -6,7 +6,7 @@ bulk (`analytics.dialects.turncap`).
 
 from __future__ import annotations
 
-from analytics.dialects.base import Dialect, Record
+from analytics.dialects.base import Dialect, Record, Source
 from analytics.dialects.claude_code import ClaudeCode
 from analytics.dialects.claude_transcript import ClaudeTranscript
 from analytics.dialects.codex import Codex
@@ -33,6 +33,13 @@ DIALECTS: tuple[Dialect, ...] = (
     SdkLines(),
 )
 
+# By the kind of record: all but those that answer None whatever the record says.
+BY_SOURCE: dict[Source, tuple[Dialect, ...]] = {
+    Source.SPAN: DIALECTS[:6],
+    Source.LOG: (*DIALECTS[:4], DIALECTS[5]),
+    Source.LINE: DIALECTS[6:],
+}
+
 _TOOL_WORDS = ("tool_call", "tool_result", "tool_use", "tool.call", "tool.name", "tool_name", "execute_tool")
 
 
@@ -42,3 +49,11 @@ def tool_like(record: Record) -> bool:
     if isinstance(record.body, dict):
         words += [*map(str, record.body), str(record.body.get("type"))]
     return any(known in word.lower() for word in words for known in _TOOL_WORDS)
+
+
+def likeness(record: Record) -> str:
+    """What a record that no dialect knows looks like, in words; none of its values but its name and scope."""
+    if record.source is Source.LINE:
+        keys = ", ".join(str(key)[:40] for key in list(record.body)[:6])
+        return f"JSON with the keys {keys}"
+    return f"OTLP {record.source}s such as {record.name!r} of {record.scope or 'no scope'}"

@@ -29,6 +29,7 @@ from enum import StrEnum
 from typing import Any, Protocol
 
 import msgspec
+import orjson
 
 Value = Any  # str, int, float, bool, None, bytes, or lists and dicts of them: a decoded OTLP AnyValue
 
@@ -89,6 +90,12 @@ class Seen:
     kind: str
     at: int | None = None
     data: Mapping[str, Value] = field(default_factory=dict)
+
+
+def row(dialect: str, seen: Seen) -> tuple[Any, ...]:
+    """A `Seen` as a row of `raw_seen`: group_id, dialect, seen_id, kind, at, data."""
+    data = orjson.dumps(seen.data, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    return (seen.group, dialect, seen.id, seen.kind, seen.at, data)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

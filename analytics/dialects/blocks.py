@@ -1,0 +1,70 @@
+"""Whole blocks of lines -> what the dialects see in them: rows of `raw_seen`, without a database at hand.
+
+It is the way of `analytics.loading`, record by record, for lines that hold nothing but records of other
+products, and may run in a process of its own (`analytics.workers`). All other lines are left to the loader.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from analytics.dialects import BY_SOURCE, likeness, tool_like
+from analytics.dialects.base import Record, row
+from analytics.dialects.turncap import PREFIX
+from analytics.otlp import UnreadablePieceError, read
+
+
+@dataclass(slots=True)
+class Recognised:
+    """What a block gave: rows of `raw_seen`, how many records were known and how many not, of those how many
+    look like tool calls and what the first looks like, and the indexes of the pieces that are left."""
+
+    rows: list[tuple[Any, ...]] = field(default_factory=list)
+    records: int = 0
+    foreign: int = 0
+    tool_like: int = 0
+    looks_like: str = ""
+    left: list[int] = field(default_factory=list)
+
+
+def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
+    """Read lines of a file, the first of which begins at `offset`."""
+    out = Recognised()
+    for index, piece in enumerate(pieces):
+        if piece and not piece.isspace():
+            records = _records(piece)
+            if records is None:
+                out.left.append(index)
+            else:
+                for record in records:
+                    record.path, record.offset = path, offset
+                    _take(out, record)
+        offset += len(piece) + 1
+    return out
+
+
+def _records(piece: bytes) -> list[Record] | None:
+    """All records of a piece; None when it holds anything else, or turncap's own."""
+    found: list[Record] = []
+    try:
+        for item in read(piece):
+            if not isinstance(item, Record) or item.name.startswith(PREFIX):
+                return None
+            found.append(item)
+    except UnreadablePieceError:
+        return None
+    return found
+
+
+def _take(out: Recognised, record: Record) -> None:
+    for dialect in BY_SOURCE[record.source]:
+        if (seen := dialect.recognise(record)) is not None:
+            out.records += 1
+            for one in seen:
+                out.rows.append(row(dialect.name, one))
+            return
+    out.foreign += 1
+    out.tool_like += tool_like(record)
+    out.looks_like = out.looks_like or likeness(record)

@@ -1,0 +1,151 @@
+"""What other products wrote is read the same in processes of its own, and none of these outlives a load."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from analytics import ahead, workers
+from analytics.cli import ExitCode, main
+from analytics.dialects import DIALECTS
+from analytics.dialects.base import Record, row
+from analytics.dialects.blocks import Recognised, recognise
+from analytics.otlp import read
+from analytics.workers import Workers
+from tests.analytics.dialects.reading import DATA
+from tests.analytics.test_load import dump
+
+FILES = sorted(DATA.glob("*.jsonl.gz"))
+
+
+def pieces(path: Path) -> list[bytes]:
+    return gzip.decompress(path.read_bytes()).split(b"\n")
+
+
+def unpacked(folder: Path, times: int = 1) -> list[str]:
+    """The payloads as plain files, their lines `times` over."""
+    out = []
+    for path in FILES:
+        plain = folder / path.name.removesuffix(".gz")
+        plain.write_bytes(gzip.decompress(path.read_bytes()) * times)
+        out.append(str(plain))
+    return out
+
+
+@pytest.fixture
+def eager(monkeypatch: pytest.MonkeyPatch) -> list[Workers]:
+    """Workers for every block of every load; those that were used."""
+    used: list[Workers] = []
+
+    class Kept(Workers):
+        def __init__(self, most: int) -> None:
+            super().__init__(most)
+            used.append(self)
+
+    monkeypatch.setattr(ahead, "WORKER", 0)
+    monkeypatch.setattr(ahead, "START", 0)
+    monkeypatch.setattr(ahead, "useful", lambda: 2)
+    monkeypatch.setattr(ahead, "Workers", Kept)
+    return used
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name.removesuffix(".jsonl.gz"))
+def test_a_block_gives_what_its_records_give_one_by_one(path: Path) -> None:
+    expected = []
+    offset = 0
+    for piece in pieces(path):
+        for record in read(piece) if piece else ():
+            assert isinstance(record, Record)
+            record.path, record.offset = str(path), offset
+            for dialect in DIALECTS:
+                if (seen := dialect.recognise(record)) is not None:
+                    expected += [row(dialect.name, one) for one in seen]
+                    break
+        offset += len(piece) + 1
+    found = recognise(str(path), 0, pieces(path))
+    assert sorted(found.rows) == sorted(expected)
+    assert found.left == []
+
+
+def test_what_is_no_record_of_another_product_is_left() -> None:
+    lines = [b"", b"{", b'{"a":1}', b" ", b"[1]", b'{"resourceMetrics":[]}', b'{"type":"tool_use"}']
+    found = recognise("f", 0, lines)
+    assert (found.left, found.records, found.foreign, found.tool_like) == ([1, 4], 0, 2, 1)
+    assert found.looks_like == "JSON with the keys a"
+
+
+def test_a_load_in_workers_comes_to_the_same_tables(
+    tmp_path: Path, eager: list[Workers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = unpacked(tmp_path)
+    assert main(["load", *paths, "--db", str(tmp_path / "in.duckdb")]) == 0
+    assert [process.returncode for process in eager[0].started] == [0, 0]
+    monkeypatch.setattr(ahead, "WORKER", 1 << 40)
+    assert main(["load", *paths, "--db", str(tmp_path / "out.duckdb")]) == 0
+    assert eager[1].started == []
+    assert dump(tmp_path / "in.duckdb") == dump(tmp_path / "out.duckdb")
+
+
+def test_a_worker_that_is_killed_costs_time_and_nothing_else(eager: list[Workers]) -> None:
+    lines = pieces(FILES[0])
+    with Workers(1) as few:
+        before = few.recognise("f", 0, lines)
+        few.started[0].kill()
+        few.started[0].wait()
+        assert few.recognise("f", 0, lines) == before == recognise("f", 0, lines)
+        assert few.recognise("f", 0, lines) == before
+
+
+def test_an_interrupted_load_leaves_no_worker(
+    tmp_path: Path, eager: list[Workers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recognise_as_it_is, once = Workers.recognise, threading.Lock()
+
+    def pressed(self: Workers, path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
+        found = recognise_as_it_is(self, path, offset, pieces)
+        if once.acquire(blocking=False):
+            os.kill(os.getpid(), signal.SIGINT)
+        return found
+
+    monkeypatch.setattr(Workers, "recognise", pressed)
+    paths = unpacked(tmp_path, times=20)
+    assert main(["load", *paths, "--db", str(tmp_path / "t.duckdb")]) == ExitCode.INTERRUPTED
+    assert eager[0].started
+    assert all(process.returncode is not None for process in eager[0].started)
+
+
+def test_a_worker_ends_when_the_load_is_killed() -> None:
+    code = (
+        "from analytics.workers import Workers; import time\n"
+        "few = Workers(1); few.recognise('f', 0, [b'{}'])\n"
+        "print(few.started[0].pid, flush=True); time.sleep(60)"
+    )
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    with subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, env=environment) as load:
+        assert load.stdout is not None
+        worker = int(load.stdout.readline())
+        load.kill()
+    for _ in range(200):
+        try:
+            os.kill(worker, 0)
+        except ProcessLookupError:
+            return
+        state = Path(f"/proc/{worker}/stat")
+        if state.exists() and state.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+            return  # it has ended, and whoever adopted it has not looked yet
+        time.sleep(0.05)
+    pytest.fail("the worker outlived the load")
+
+
+def test_there_is_no_worker_where_there_is_one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
+    assert workers.useful() == 0
