@@ -69,11 +69,8 @@ def open_snapshot(path: Path) -> duckdb.DuckDBPyConnection:
     try:
         connection = duckdb.connect(str(path), read_only=True)
         connection.execute("SELECT * FROM freshness")
-    except duckdb.Error as error:
-        first = str(error).splitlines()[0]
-        raise InputError(
-            f"{path}: not a published snapshot ({first}); give a file of turncap snapshot"
-        ) from None
+    except duckdb.Error:
+        raise InputError(f"{path}: not a published snapshot; give a file of turncap snapshot") from None
     return connection
 
 

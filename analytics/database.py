@@ -20,6 +20,8 @@ SCHEMA_VERSION = 1  # of schema.sql
 def open_database(path: Path | str, *, read_only: bool = True) -> duckdb.DuckDBPyConnection:
     """A connection to an existing turncap database; `InputError` says what is wrong with the file."""
     path = Path(path)
+    if path.is_dir():
+        raise InputError(f"{path}: a folder; give a database, the file that turncap load wrote")
     if not path.is_file():
         raise InputError(f"{path}: no such database{_nearest(path)}")
     check_format(path)

@@ -10,8 +10,9 @@ from pathlib import Path
 from analytics.errors import InputError
 
 STDIN = "-"
-# Names in a folder that are never telemetry: databases, and what a load or report wrote beside it.
+# What is never telemetry in a folder: databases, and what a report or a plan of labels wrote beside it.
 _PASSED_OVER = (".duckdb", ".wal", ".html", ".md", ".py", ".parquet", ".png", ".csv", ".toml", ".tmp")
+_REPORT = "report.json"
 
 
 def expand(names: Sequence[str]) -> list[str]:
@@ -46,7 +47,8 @@ def size(paths: Sequence[str]) -> int:
 
 
 def _telemetry(path: Path) -> bool:
-    return path.is_file() and not path.name.startswith(".") and path.suffix not in _PASSED_OVER
+    passed_over = path.name.startswith(".") or path.name == _REPORT or path.suffix in _PASSED_OVER
+    return path.is_file() and not passed_over
 
 
 def unreadable(path: Path | str, error: OSError | ValueError | EOFError, give: str) -> InputError:

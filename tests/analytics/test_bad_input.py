@@ -169,3 +169,22 @@ def test_a_second_writer_is_told_who_holds_the_database(
         assert f"process {other.pid} has this database open" in line
         other.communicate()
     assert main(["load", str(path), "--db", str(db)]) == 0
+
+
+def test_what_a_report_and_a_plan_wrote_into_the_folder_is_no_bad_input(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "telemetry"
+    folder.mkdir()
+    (folder / "good.jsonl").write_bytes(GOOD)
+    db = folder / "t.duckdb"
+    assert main(["load", str(folder), "--db", str(db)]) == 0
+    assert main(["label", "--plan", "--db", str(db)]) == 0
+    assert main(["report", "--db", str(db), "--out", str(folder)]) == 0
+    assert main(["load", str(folder), "--db", str(db)]) == 0
+    assert "no record that turncap knows" not in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["report", "replay", "recommend"])
+def test_a_folder_is_no_database(command: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert "a folder; give a database" in refused([command, "--db", str(tmp_path)], capsys)

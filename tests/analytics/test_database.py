@@ -33,7 +33,7 @@ def _text(path: Path) -> None:
         pytest.param(
             lambda path: _foreign(path.with_name("turn.duckdb")), "did you mean", id="a near name"
         ),
-        pytest.param(lambda path: path.mkdir(), "no such database", id="a folder"),
+        pytest.param(lambda path: path.mkdir(), "a folder; give a database", id="a folder"),
         pytest.param(_text, "not a DuckDB database", id="a text file"),
         pytest.param(_foreign, "a database of another program", id="an empty database"),
         pytest.param(_newer, "written by a newer turncap (schema 99", id="a newer schema"),
