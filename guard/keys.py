@@ -37,7 +37,7 @@ except ImportError:
 DEEPEST = 1_001  # levels of nesting, with the pair (name, arguments); deeper ones get a key of their own
 LARGEST = 1_000_000  # values and containers in one call's arguments; more get a key of their own
 PLAIN_DEPTH = 200  # what both json and orjson write without refusing
-HASHED, SHORT = 16, 512  # bytes of a hash, and of the longest key that stays as it is
+HASHED, SHORT = 16, 512  # bytes of a hash, and of the longest text that stays as it is
 
 _SCALARS = frozenset({str, int, bool, type(None)})
 _WRITTEN_AS_TEXT = (Decimal, date, datetime, time, timedelta, UUID, PurePath, complex, range)
@@ -67,11 +67,11 @@ def call_key(name: str, args: Any = None, ignored: Collection[str] | None = None
 
 def hashed(key: bytes) -> bytes:
     """What `short_key` returned as 16 bytes."""
-    return key if len(key) == HASHED else blake2b(key, digest_size=HASHED).digest()
+    return key if len(key) == HASHED else blake2b(b"[" + key, digest_size=HASHED).digest()
 
 
 def short_key(name: str, args: Any = None, ignored: Collection[str] | None = None) -> bytes:
-    """The key of a call as it is compared in memory: 17 to 512 bytes of JSON as they are, else 16 of hash.
+    """The key of a call as it is compared in memory: up to 512 bytes of JSON as they are, else 16 of hash.
 
     None as arguments is an empty object; `ignored` ones are left out.
 
@@ -88,12 +88,13 @@ def short_key(name: str, args: Any = None, ignored: Collection[str] | None = Non
         except TypeError:  # what it refuses, the other path writes
             pass
         else:
-            return text if HASHED < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
+            # Without its first bracket it is a copy: the text itself holds on to all of orjson's buffer.
+            return text[1:] if HASHED + 1 < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
     try:
         text = canonical((name, {} if args is None else args))
     except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
         raise KeyFailure(name, f"{type(error).__name__} while writing the arguments of {name!r}") from None
-    return text if HASHED < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
+    return text[1:] if HASHED + 1 < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
 
 
 def _without(name: str, args: Any, ignored: Collection[str]) -> Any:

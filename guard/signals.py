@@ -30,14 +30,17 @@ class Key:
         first_call: number of its first call.
     """
 
-    again: bool = False  # whether it came a second time
-    count: int = 0  # repeat
-    since: int = -1  # novelty_repeat: occurrences on top of the base, -1 before the first
-    pair: int = -1  # same_result_repeat: number of the pair that settled last
-    streak: int = 0  # … and how often in a row
+    __slots__ = ("again", "count", "first_call", "identity", "number", "pair", "since", "streak")
 
     def __init__(self, identity: bytes, number: int, first_call: int) -> None:
-        self.identity, self.number, self.first_call = identity, number, first_call
+        self.identity = identity
+        self.number = number
+        self.first_call = first_call
+        self.again = False  # whether it came a second time
+        self.count = 0  # repeat
+        self.since = -1  # novelty_repeat: occurrences on top of the base, -1 before the first
+        self.pair = -1  # same_result_repeat: number of the pair that settled last
+        self.streak = 0  # … and how often in a row
 
     def clear(self) -> None:
         """As no signal has seen it."""
@@ -47,11 +50,12 @@ class Key:
 class Pair:
     """A key with one of its results."""
 
-    seen: bool = False  # no_progress
-    again: bool = False  # whether it came a second time
+    __slots__ = ("again", "number", "seen")
 
     def __init__(self, number: int) -> None:
         self.number = number
+        self.again = False  # whether it came a second time
+        self.seen = False  # no_progress
 
     def clear(self) -> None:
         """As no signal has seen it."""
