@@ -69,12 +69,11 @@ class Signal:
     of_results: ClassVar[bool] = False
 
     def see(self, key: Key) -> None:
-        """Take note of a call as it is asked about; a signal of results has nothing to note."""
+        """Take note of a call as it is asked about."""
+        self.see_all((key,))
 
     def see_all(self, keys: Sequence[Key]) -> None:
-        """See calls in a row, of which nobody asks for the level of any but the last."""
-        for key in keys:
-            self.see(key)
+        """Take note of calls in a row; a signal of results has nothing to note."""
 
     def level(self, key: Key) -> int:
         """The level at this call, which was the last one seen."""
@@ -110,6 +109,11 @@ class Repeat(Signal):
             self.peak = count
             self.top = key
 
+    def see_all(self, keys: Sequence[Key]) -> None:
+        """Count them."""
+        for key in keys:
+            self.see(key)
+
     def level(self, key: Key) -> int:
         """The peak."""
         return self.peak
@@ -123,9 +127,9 @@ class RecentRepeat(Signal):
     def __init__(self) -> None:
         self.window: deque[int] = deque(maxlen=WINDOW)
 
-    def see(self, key: Key) -> None:
-        """Let it into the window, and what is 20 calls back out of it."""
-        self.window.append(key.number)
+    def see_all(self, keys: Sequence[Key]) -> None:
+        """Let them into the window, and what is 20 calls back out of it."""
+        self.window.extend([key.number for key in keys])
 
     def level(self, key: Key) -> int:
         """How often the key stands in the window."""
@@ -144,14 +148,17 @@ class NoveltyRepeat(Signal):
         # Counts are kept above `base`, which rises past all of them at a never-seen key: none need be zeroed.
         self.base = 0
 
-    def see(self, key: Key) -> None:
-        """Count it, or begin anew where it was never seen."""
-        since = key.since
-        if since < 0:
-            self.base = since = self.base + _BEYOND
-        elif since < self.base:
-            since = self.base
-        key.since = since + 1
+    def see_all(self, keys: Sequence[Key]) -> None:
+        """Count them, and begin anew at one that was never seen."""
+        base = self.base
+        for key in keys:
+            since = key.since
+            if since < 0:
+                base = since = base + _BEYOND
+            elif since < base:
+                since = base
+            key.since = since + 1
+        self.base = base
 
     def level(self, key: Key) -> int:
         """Its count since something new was asked for."""
