@@ -85,6 +85,7 @@ def make_plan(connection: duckdb.DuckDBPyConnection, database: Path, halted: Col
     drawn = [one for one in draw(strata, at=time.time_ns()) if one.turn_id not in planned]
     if drawn:
         _insert(connection, drawn)
+    if drawn or (planned and not plan_file(database).is_file()):
         frame = connection.execute("SELECT * FROM label_plan ORDER BY planned_at, turn_id").df()
         frame.to_csv(plan_file(database), index=False)
     return len(drawn)

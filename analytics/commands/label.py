@@ -73,6 +73,7 @@ def _reader(given: str | None) -> str:
 def _plan(database: Path) -> int:
     from analytics.label_plan import make_plan, plan_file
     from analytics.replay import Replay
+    from analytics.report.words import plural
     from analytics.validation.population import read_population
 
     with open_database(database, read_only=False) as connection:
@@ -83,10 +84,10 @@ def _plan(database: Path) -> int:
             "SELECT stratum, count(*), min(probability), max(probability), count(*) FILTER (second_reader) "
             "FROM label_plan GROUP BY stratum ORDER BY stratum"
         ).fetchall()
-    print(f"{drawn:,} turns drawn now; the plan, kept too in {plan_file(database)}:")
+    print(f"{plural(drawn, 'turn')} drawn now; the plan, kept too in {plan_file(database)}:")
     for stratum, turns, least, most, second in counts:
         share = f"{least:.3g}" if least == most else f"{least:.3g} to {most:.3g}"
-        print(f"  {stratum}: {turns:,} turns, drawn with probability {share}; {second:,} are read twice")
+        print(f"  {stratum}: {plural(turns, 'turn')}, drawn with probability {share}; read twice: {second:,}")
     print(f"next: turncap label --db {database}")
     return 0
 
@@ -116,6 +117,7 @@ def _ask_all(args: argparse.Namespace, reader: str) -> int:
     from analytics.labels import append_labels
     from analytics.report.terminal import STRIP_KEY
     from analytics.report.turn import build_turn, find_turn
+    from analytics.report.words import plural
 
     with open_database(args.db, read_only=False) as connection:
         restore_plan(connection, args.db)
@@ -143,7 +145,7 @@ def _ask_all(args: argparse.Namespace, reader: str) -> int:
             print()
     if given:
         _load(args.db)
-    print(f"{given:,} labels given")
+    print(f"{plural(given, 'label')} given")
     _print_agreement(args.db)
     return 0
 

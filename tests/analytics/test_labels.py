@@ -82,6 +82,16 @@ def test_rebuilding_from_the_files_loses_no_label_and_no_plan(
     assert planned == len(plan_file(database).read_text(encoding="utf-8").splitlines()) - 1 > 0
 
 
+def test_planning_again_writes_a_lost_plan_anew(database: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["label", "--plan", "--db", str(database)]) == 0
+    before = plan_file(database).read_bytes()
+    plan_file(database).unlink()
+    capsys.readouterr()
+    assert main(["label", "--plan", "--db", str(database)]) == 0
+    assert capsys.readouterr().out.startswith("0 turns drawn now")
+    assert plan_file(database).read_bytes() == before
+
+
 def test_what_moves_a_verdict_most_is_asked_first(
     database: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
