@@ -96,7 +96,7 @@ def test_what_moves_a_verdict_most_is_asked_first(
     database: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     main(["label", "--plan", "--db", str(database)])
-    assert "halted: 1 turns, drawn with probability 1" in capsys.readouterr().out
+    assert "halted: 1 turn, drawn with probability 1" in capsys.readouterr().out
     _read(database, "anna", "q", monkeypatch)
     assert f"turn {turn_id('g', TURNS + 1)}" in capsys.readouterr().out
 
