@@ -1,9 +1,10 @@
-"""Types of arguments that more than one command takes."""
+"""Arguments that more than one command takes, and their types."""
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from pathlib import Path
 
 from guard.policy import LARGEST
 
@@ -17,3 +18,17 @@ def whole(low: int, high: int = LARGEST) -> Callable[[str], int]:
         return int(text)
 
     return read
+
+
+def add_database(parser: argparse.ArgumentParser) -> None:
+    """The database to read."""
+    parser.add_argument(
+        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
+    )
+
+
+def add_settings(parser: argparse.ArgumentParser) -> None:
+    """What verdicts are judged by."""
+    parser.add_argument(
+        "--settings", type=Path, metavar="FILE", help="tolerances, prices and grids (validation.toml)"
+    )

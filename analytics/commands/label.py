@@ -11,6 +11,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analytics.commands.arguments import add_database
 from analytics.database import open_database
 from analytics.labels import BY, Label
 from analytics.screen import wants_colour
@@ -42,9 +43,7 @@ ANSWERS = {
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
-    )
+    add_database(parser)
     what = parser.add_mutually_exclusive_group()
     what.add_argument("--plan", action="store_true", help="draw the turns to read, and stop")
     what.add_argument("--csv", type=Path, metavar="FILE", help="take labels from a CSV file")

@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+from analytics.commands.arguments import add_database, add_settings
 from analytics.database import open_database
 
 if TYPE_CHECKING:
@@ -19,12 +19,8 @@ COLUMNS = ("", "stuck", "others", "calls saved", "calls cut", "cost")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
-    )
-    parser.add_argument(
-        "--settings", type=Path, metavar="FILE", help="tolerances, prices and grids (validation.toml)"
-    )
+    add_database(parser)
+    add_settings(parser)
     parser.add_argument("--json", action="store_true", help="print JSON, as in report.json, instead of words")
 
 

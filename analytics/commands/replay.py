@@ -6,10 +6,9 @@ import argparse
 import json
 from collections.abc import Iterator, Sequence
 from itertools import product
-from pathlib import Path
 from typing import Any
 
-from analytics.commands.arguments import whole
+from analytics.commands.arguments import add_database, whole
 from analytics.database import open_database, records
 from analytics.errors import InputError
 from guard.policy import SIGNALS, CapPolicy, PolicyKind
@@ -30,9 +29,7 @@ COUNTS = ("stuck", "not_stuck", "unlabelled", "calls_saved", "calls_cut")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
-    )
+    add_database(parser)
     parser.add_argument(
         "--signal", nargs="+", choices=SIGNALS, metavar="NAME", help=f"any of {', '.join(SIGNALS)}"
     )

@@ -8,6 +8,7 @@ import time
 from datetime import UTC, datetime
 from pathlib import Path
 
+from analytics.commands.arguments import add_database, add_settings
 from analytics.database import open_database
 from analytics.errors import InputError
 from analytics.screen import steps
@@ -18,9 +19,7 @@ QUESTIONS = ("multiplier", "stuck_threshold", "soft_cap")
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument(
-        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
-    )
+    add_database(parser)
     parser.add_argument(
         "--out",
         type=Path,
@@ -45,9 +44,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
         help=f"exit with 4 if a verdict is one of {', '.join(WORDS)}; "
         "one question alone as QUESTION:WORD, such as stuck_threshold:too-low",
     )
-    parser.add_argument(
-        "--settings", type=Path, metavar="FILE", help="tolerances, prices and grids (validation.toml)"
-    )
+    add_settings(parser)
 
 
 def _named(text: str) -> tuple[str | None, str]:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
+from analytics.commands.arguments import add_database
+
 
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    parser.add_argument("--db", type=Path, required=True, metavar="FILE", help="a database of turncap load")
+    add_database(parser)
     parser.add_argument("--out", type=Path, required=True, metavar="FILE", help="where to; replaced at once")
     parser.add_argument(
         "--report", type=Path, metavar="FILE", help="report.json whose verdicts and signals it is to show"

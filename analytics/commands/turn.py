@@ -7,6 +7,7 @@ import json
 import sys
 from pathlib import Path
 
+from analytics.commands.arguments import add_database
 from analytics.database import open_database
 from analytics.screen import wants_colour
 
@@ -14,9 +15,7 @@ from analytics.screen import wants_colour
 def configure(parser: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     parser.add_argument("turn", metavar="ID", help="the turn's id, or enough of its beginning")
-    parser.add_argument(
-        "--db", type=Path, required=True, metavar="FILE", help="database that turncap load wrote"
-    )
+    add_database(parser)
     parser.add_argument(
         "--out", type=Path, metavar="DIR", help="also write the turn as a page into this folder"
     )
