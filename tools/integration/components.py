@@ -23,6 +23,7 @@ BUILDER_FILE = Path(__file__).with_name("builder.yaml")
 BUILDER = "go.opentelemetry.io/collector/cmd/builder@v0.161.0"
 PROMETHEUS = "github.com/prometheus/prometheus@v0.316.0"  # releases 3.16.0
 PLUGIN_DUCKDB = "duckdb==1.5.4"  # in motherduck-duckdb-datasource 0.4.5
+ROTEL = "rotel==0.0.1a15"  # needs the system's libpython3.11
 GO_LEAST = (1, 25)
 
 
@@ -80,12 +81,26 @@ def ensure(minutes: float) -> Components:
 
 def plugin_duckdb() -> Path:
     """A folder with the DuckDB that Grafana's plugin embeds, to put first on a process' PYTHONPATH."""
-    folder = cache_folder() / PLUGIN_DUCKDB
-    if not (folder / "duckdb").is_dir():
-        target = ("--no-deps", "--target", str(folder), PLUGIN_DUCKDB)
+    return _from_index(PLUGIN_DUCKDB, "duckdb")
+
+
+def rotel() -> Path:
+    """The program of rotel, an OpenTelemetry receiver and exporter in Rust."""
+    program = _from_index(ROTEL, "rotel") / "rotel" / "rotel-agent"
+    told = subprocess.run([program, "version"], capture_output=True, text=True, check=False)
+    if told.returncode:
+        raise MissingComponentError(f"{ROTEL} does not run here: {told.stderr.strip()}")
+    return program
+
+
+def _from_index(requirement: str, package: str) -> Path:
+    """A folder with one package from the index, without what it depends on."""
+    folder = cache_folder() / requirement
+    if not (folder / package).is_dir():
+        target = ("--no-deps", "--target", str(folder), requirement)
         done = subprocess.run([sys.executable, "-m", "pip", "install", "-q", *target], capture_output=True)
         if done.returncode:
-            raise MissingComponentError(f"{PLUGIN_DUCKDB} cannot be installed")
+            raise MissingComponentError(f"{requirement} cannot be installed")
     return folder
 
 
