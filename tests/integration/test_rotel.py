@@ -42,15 +42,14 @@ def test_a_guard_s_telemetry_passes_through_rotel(tmp_path: Path) -> None:
             for signal in ("traces", "logs", "metrics")
             for option in (f"--otlp-exporter-{signal}-endpoint", f"{collector.url}/v1/{signal}")
         ]
-        command: list[str | Path] = [
-            *(program, "start", "--exporter", "otlp", "--otlp-exporter-protocol", "http", *ends),
-            *(
-                "--otlp-http-endpoint",
-                f"127.0.0.1:{port}",
-                "--otlp-grpc-endpoint",
-                f"127.0.0.1:{free_port()}",
-            ),
-        ]
+        addresses = (
+            "--otlp-http-endpoint",
+            f"127.0.0.1:{port}",
+            "--otlp-grpc-endpoint",
+            f"127.0.0.1:{free_port()}",
+        )
+        to = ("--exporter", "otlp", "--otlp-exporter-protocol", "http", *ends)
+        command = [str(program), "start", *addresses, *to]
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         try:
             wait_for("rotel", lambda: is_up(f"http://127.0.0.1:{port}/"))
