@@ -35,6 +35,14 @@ def to_json(message: Message) -> dict[str, Any]:
     return _convert(message, _plan(message.DESCRIPTOR))
 
 
+def field_to_json(field: FieldDescriptor, value: Any) -> Any:
+    """One field's value as `to_json` has it."""
+    _, convert, repeated = _plan(field.containing_type)[field.number]
+    if convert is None:
+        return list(value) if repeated else value
+    return [convert(item) for item in value] if repeated else convert(value)
+
+
 def _any_value(value: AnyValue) -> dict[str, Any]:
     """The same as `to_json`, faster: most of a payload is made of these."""
     kind = value.WhichOneof("value")

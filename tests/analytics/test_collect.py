@@ -6,6 +6,7 @@ import errno
 import gzip
 import http.client
 import json
+import math
 import os
 import re
 import signal
@@ -25,6 +26,7 @@ from opentelemetry.proto.collector.logs.v1.logs_service_pb2 import (
 )
 from opentelemetry.proto.collector.metrics.v1.metrics_service_pb2 import ExportMetricsServiceRequest
 from opentelemetry.proto.collector.trace.v1.trace_service_pb2 import ExportTraceServiceRequest
+from opentelemetry.proto.logs.v1.logs_pb2 import SeverityNumber
 
 from analytics.collect import MAX_CONNECTIONS, Collector
 from analytics.collect_payload import to_line
@@ -431,11 +433,26 @@ def test_spans_and_points_are_counted() -> None:
         assert (tally.spans, tally.points) == (spans_, points)
 
 
+@pytest.mark.parametrize("large", [0, 1 << 20], ids=["every part", "records whole"])
 @pytest.mark.parametrize("levels", range(4))
-def test_a_line_written_part_by_part_is_the_same(levels: int) -> None:
+def test_a_line_written_part_by_part_is_the_same(
+    levels: int, large: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("analytics.collect_payload.LARGE", large)
+    monkeypatch.setattr("analytics.collect_payload.TOGETHER", 2)
     request = logs("a", "b")
     request.resource_logs[0].resource.attributes.add(key="service.name").value.string_value = "x"
     request.resource_logs[0].schema_url = "u"
     request.resource_logs[0].scope_logs[0].scope.name = "scope"
+    record = request.resource_logs[0].scope_logs[0].log_records[0]
+    record.time_unix_nano, record.trace_id = 2**63, bytes(range(16))
+    record.severity_number = SeverityNumber.SEVERITY_NUMBER_WARN
+    value = record.attributes.add(key="values").value.array_value.values
+    for number in range(5):
+        value.add(int_value=number)
+    value.add(double_value=math.nan)
+    value.add(bytes_value=b"\xff")
+    value.add()
+    record.body.kvlist_value.values.add(key="on").value.bool_value = True
     request.resource_logs.add()
     assert json.loads(to_line(request, levels)) == to_json(request)
