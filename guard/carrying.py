@@ -18,7 +18,7 @@ STATE_VERSION = 2
 # Taken as they are.
 _PLAIN = (
     *("calls", "total", "committed", "epoch", "batches", "refused", "unrun", "settled", "errors"),
-    *("tools", "max_repeat", "top_tool", "top_last", "streak_tool", "streak", "streak_max"),
+    *("tools", "max_repeat", "top_tool", "top_last", "tool", "streak_from", "streak_max"),
     *("milestones", "crossed", "fired", "bound", "last_explored"),
 )
 _OF_KEY = ("number", "first_call", "count", "since", "pair", "streak", "again")

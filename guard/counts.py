@@ -39,7 +39,7 @@ _make = tuple.__new__  # a verdict without the cost of its constructor
 
 Happened = tuple[type[events.Event], dict[str, Any], int]  # which event, its fields, at which offset
 Asked = tuple[KnownTool, bytes, str | None, int]  # tool, key, call id, mutating (1, 0, -1)
-WAITING = 5  # values of a call that waits: key, tool, mutating, offset_ms, batch
+WAITING = 5  # values of a call that waits: key, tool's number, mutating, offset_ms, batch
 
 
 class Candidate:
@@ -90,9 +90,10 @@ class Counts:
     max_repeat: int = 0  # over all epochs
     top_tool: str | None = None  # of the key with the largest count of the epoch
     top_last: int = 0  # its last call
-    streak_tool: int = -1
-    streak: int = 0
-    streak_max: int = 0
+    last_tool: KnownTool | None = None
+    tool: int = -1  # its number
+    streak_from: int = 1  # the first of the calls in a row that are of it
+    streak_max: int = 0  # most calls in a row of one tool, before these
     milestones: list[tuple[int, int, int, int]] = field(default_factory=list)  # k, call, epoch, batch's first
 
     outstanding: Outstanding = field(default_factory=Outstanding)
@@ -207,8 +208,10 @@ class Counts:
             self._new_peak(tool.name, first)
         elif key is repeat.top:
             self.top_last = n
+        if tool is not self.last_tool:
+            self._meet(tool)
         waiting = self.waiting
-        waiting += (key, tool, mutating, offset_ms, self.batches)
+        waiting += (key, self.tool, mutating, offset_ms, self.batches)
         if len(waiting) >= self.room:
             self.catch_up()
         return key
@@ -224,9 +227,9 @@ class Counts:
         self.waiting = []
         chunks = self.chunks
         keys: list[Key] = waiting[0::WAITING]
-        tools = self._tool_numbers(waiting[1::WAITING])
+        numbers = [key.number for key in keys]
         offsets_ms = list(map(int, waiting[3::WAITING]))
-        chunks.add([key.number for key in keys], tools, waiting[2::WAITING], offsets_ms, waiting[4::WAITING])
+        chunks.add(numbers, waiting[1::WAITING], waiting[2::WAITING], offsets_ms, waiting[4::WAITING])
         self.recent.see_all(keys)
         self.novelty.see_all(keys)
         self.outstanding.add(keys)
@@ -302,33 +305,31 @@ class Counts:
         else:
             self.quiet = -1
 
-    def _tool_numbers(self, tools: list[KnownTool]) -> list[int]:
-        """Their numbers, in order of first appearance; their longest run under one name is noted."""
-        numbers: list[int] = []
-        streak, last, number = self.streak, None, self.streak_tool
-        for tool in tools:
-            if tool is not last:
-                last, before, number = tool, number, self._tool_number(tool)
-                if number != before:
-                    self.streak_max = max(self.streak_max, streak)
-                    streak = 0
-            streak += 1
-            numbers.append(number)
-        self.streak_tool, self.streak = number, streak
-        self.streak_max = max(self.streak_max, streak)
-        return numbers
-
-    def _tool_number(self, tool: KnownTool) -> int:
+    def _meet(self, tool: KnownTool) -> None:
+        """The call just counted is of another tool than the one before."""
+        self.last_tool = tool
         number = self.tools.get(tool.name)
         if number is None:
-            name, tool_class = tool.name, tool.tool_class
-            if len(self.tools) >= MOST_TOOLS:
-                if OTHER_TOOL in self.tools:
-                    return self.tools[OTHER_TOOL]
-                name, tool_class = OTHER_TOOL, None
-            number = self.tools[name] = len(self.tools)
-            self.chunks.add_tool(name, tool_class)
+            number = self._new_tool(tool)
+        if number != self.tool:
+            self.streak_max = self.longest_streak(self.calls - 1)
+            self.tool, self.streak_from = number, self.calls
+
+    def _new_tool(self, tool: KnownTool) -> int:
+        name, tool_class = tool.name, tool.tool_class
+        if len(self.tools) >= MOST_TOOLS:
+            if OTHER_TOOL in self.tools:
+                return self.tools[OTHER_TOOL]
+            name, tool_class = OTHER_TOOL, None
+        self.catch_up()  # what was called before the chunk holds a name more
+        number = self.tools[name] = len(self.tools)
+        self.chunks.add_tool(name, tool_class)
+        self.room = 0  # … and whether the next call still fits is asked at once
         return number
+
+    def longest_streak(self, calls: int) -> int:
+        """The most of so many first calls in a row that were of one tool; 0 of none."""
+        return max(self.streak_max, calls - self.streak_from + 1)
 
     def _new_peak(self, name: str, first: int) -> None:
         level = self.repeat.peak
@@ -384,7 +385,7 @@ class Counts:
             "repeat_first_call": top.first_call if top else None,
             "repeat_last_call": self.top_last,
             "distinct_keys": self.keys.given,
-            "name_streak_max": self.streak_max,
+            "name_streak_max": self.longest_streak(self.calls),
             "also": (str(Threshold.SOFT_STUCK),) if also else None,
         }
         self.happened.append((events.LoopDetectedEvent, fields, int(offset_ms)))
@@ -493,7 +494,7 @@ class Counts:
             "errors": self.errors,
             "distinct_keys": self.keys.given,
             "repeat_count": self.max_repeat,
-            "name_streak_max": self.streak_max,
+            "name_streak_max": self.longest_streak(self.calls),
             "milestones_k": rows[0],
             "milestones_call": rows[1],
             "milestones_epoch": rows[2],

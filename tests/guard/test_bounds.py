@@ -35,6 +35,17 @@ def long_names(turn: Turn, calls: int, clock: ManualClock) -> None:
         turn.settle(turn.admit("😀" * 124 + f"{n % 1_500:04}", {"n": n}), result=n)
 
 
+def long_names_first(turn: Turn, calls: int, clock: ManualClock) -> None:
+    """Nothing settles before 400 calls were asked about."""
+    for begin in range(0, calls, 400):
+        asked = [
+            turn.admit("😀" * 124 + f"{n % 1_500:04}", {"n": n})
+            for n in range(begin, min(begin + 400, calls))
+        ]
+        for verdict in asked:
+            turn.settle(verdict, result=verdict.call_number)
+
+
 def settle_storms(turn: Turn, calls: int, clock: ManualClock) -> None:
     waiting = []
     for n in range(calls):
@@ -67,6 +78,7 @@ SHAPES: list[tuple[str, Callable[[Turn, int, ManualClock], None], int]] = [
     ("single calls", singles, 5_000),
     ("batches of 1,000, settled in reverse", batches, 6_000),
     ("1,500 tools with the longest names", long_names, 3_000),
+    ("1,500 tools with the longest names, settled late", long_names_first, 3_000),
     ("settle storms", settle_storms, 12_000),
     ("a retry after every call, and storms of them", retries, 2_500),
     ("times that come and go", unknown_times, 3_000),
