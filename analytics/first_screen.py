@@ -166,10 +166,11 @@ def _answers(effect: Effect, best: Costed | None, decided: Recommendation | None
         if not e.all_stuck:
             other = "What another policy would save is not known: no turn is labelled stuck."
     else:
+        least = "" if best.badge == "exact" else "at least "  # of the rest it is not known
         other = (
             f"The best alternative on the same turns, halting at {halts_at(best.policy)}, would have saved "
-            f"{_n(best.calls_saved, 'call')} and cut {best.calls_cut:,}, halting {best.stuck:,} stuck and "
-            f"{best.others:,} other turns."
+            f"{least}{_n(best.calls_saved, 'call')} and cut {least}{best.calls_cut:,}, halting {least}"
+            f"{best.stuck:,} stuck and {best.others:,} other turns."
         )
         if decided is not None and decided.policy is None:
             other += f" It is not recommended: {decided.answer}, as {decided.reason}."
@@ -295,7 +296,10 @@ def _quantile(values: Counts, share: float) -> int | None:
 
 
 def _excluded(case: Case) -> tuple[str, ...]:
-    """What the data exclude already, by one-sided 95 % bounds over users."""
+    """What the data exclude already, by one-sided 95 % bounds over users.
+
+    Of a turn that an enforced halt cut short it is not known how long it would have become.
+    """
     turns, policy = case.turns, case.population.policy
     outcome = case.replay.under(policy)
     maybe = outcome.halts | outcome.may_halt | outcome.unknown
@@ -310,7 +314,7 @@ def _excluded(case: Case) -> tuple[str, ...]:
     claims = [
         (at_most(maybe, turns.telling(policy.signal)), "of your turns are halted by the rule"),
         (
-            at_most(turns.calls > (policy.backstop or 0), free),
+            at_most((turns.calls > (policy.backstop or 0)) | turns.flags("cut_short"), free),
             f"of turns without a step limit make more than {policy.backstop or 0:,} calls",
         ),
         (

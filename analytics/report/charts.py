@@ -135,13 +135,14 @@ def survival_chart(name: str, counts: Counts, marks: Sequence[Mark], *, x: str, 
     """Share of turns that reach each number, on two logarithmic axes, with the limits marked."""
     numbers, shares = survival(counts)
     total = sum(turns for _, turns in counts)
-    left, right = min(1, numbers[0]), max([numbers[-1], *(mark.at for mark in marks)]) * 1.35
+    right = max([numbers[-1], *(mark.at for mark in marks)]) * 1.35
 
     def draw(axes: Axes, wide: bool) -> None:
-        axes.step([*numbers, numbers[-1]], [*shares, 0.5 / total], where="post", color=ACCENT, linewidth=2)
+        line = [1, *numbers, numbers[-1]], [1, *shares, 0.5 / total]  # every turn reaches 1
+        axes.step(*line, where="post", color=ACCENT, linewidth=2)
         axes.set_xscale("log")
         axes.set_yscale("log")
-        axes.set_xlim(left, right)
+        axes.set_xlim(1, right)
         axes.set_ylim(0.5 / total, 1.3)
         ticks = [tick for tick in (WIDE_TICKS if wide else NARROW_TICKS) if tick <= right]
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -150,15 +151,15 @@ def survival_chart(name: str, counts: Counts, marks: Sequence[Mark], *, x: str, 
         axes.yaxis.set_major_formatter(FuncFormatter(lambda share, _: _percent(share)))
         axes.set_xlabel(x)
         axes.set_ylabel(y)
-        _mark(axes, marks, left, right)
+        _mark(axes, marks, right)
 
     return _chart(name, draw, alt)
 
 
-def _mark(axes: Axes, marks: Sequence[Mark], left: float, right: float) -> None:
+def _mark(axes: Axes, marks: Sequence[Mark], right: float) -> None:
     """A dashed line at each limit, its words above the chart, each on a line of its own."""
     for height, mark in enumerate(marks):
-        across = math.log(mark.at / left) / math.log(right / left)
+        across = math.log(mark.at) / math.log(right)
         side = "left" if across < 0.2 else "right" if across > 0.6 else "center"
         axes.axvline(mark.at, color=WARN, linewidth=1.2, linestyle=(0, (4, 3)))
         axes.annotate(

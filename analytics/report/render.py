@@ -123,7 +123,8 @@ def _cells(report: WeeklyReport) -> list[Cell]:
 
 
 def _marks(*limits: tuple[int | None, str]) -> list[Mark]:
-    return [Mark(at=at, text=f"{text} = {at:,}") for at, text in limits if at is not None]
+    """The limits that there are; a soft cap of 0 stands nowhere on a logarithmic axis."""
+    return [Mark(at=at, text=f"{text} = {at:,}") for at, text in limits if at]
 
 
 def _environment(*, html: bool) -> Environment:

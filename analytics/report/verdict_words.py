@@ -123,9 +123,10 @@ def alternative(decision: Recommendation, effect: Effect) -> str:
     best = decision.leading
     if best is None or best.policy == decision.running.policy:
         return "Nothing on the grid would have cost less on these turns."
+    least = "" if best.badge == "exact" else "at least "
     return (
-        f"Halting at {halts_at(best.policy)}: {plural(best.stuck, 'stuck turn')} and {number(best.others)} "
-        f"{'other' if best.others == 1 else 'others'} halted."
+        f"Halting at {halts_at(best.policy)}: {least}{plural(best.stuck, 'stuck turn')} and "
+        f"{plural(best.others, 'other')} halted."
     )
 
 

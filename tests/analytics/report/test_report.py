@@ -19,7 +19,9 @@ from analytics.report.turn import build_turn
 from analytics.report.turn_policies import turn_policies
 from analytics.report.value import WeeklyReport
 from analytics.validation.settings import read_settings
+from guard.policy import CapPolicy
 from tests.analytics.evidence_db import build, evidence_rows
+from tests.analytics.recorded import database, letters, live
 
 
 @pytest.fixture(scope="module")
@@ -206,3 +208,26 @@ def test_the_shares_of_kinds_have_95_per_cent_intervals(report: WeeklyReport) ->
     (polling,) = (one for one in report.false_stuck if (one.population, one.kind) == ("halted", "polling"))
     assert (polling.turns, polling.share, polling.low) == (0, 0, 0)
     assert polling.high == pytest.approx(1 - 0.025 ** (1 / (10 * (1.959964 / 2.262157) ** 2)), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("scripts", "policy"),
+    [
+        pytest.param(("", "", "abab"), CapPolicy.adaptive(soft_cap=4, stuck_at=3), id="turns without a call"),
+        pytest.param(("",), CapPolicy.adaptive(), id="no turn has a call"),
+        pytest.param(
+            ("abababab", "abc"),
+            CapPolicy.adaptive(signal="no_progress", soft_cap=0, stuck_at=3, backstop=8),
+            id="a signal alone, without a soft cap",
+        ),
+        pytest.param(("abcab",), CapPolicy.hard(3), id="explicit caps alone"),
+        pytest.param(("abcab",), CapPolicy.disabled(), id="no cap"),
+        pytest.param(("a",), CapPolicy.adaptive(soft_cap=1, stuck_at=1, backstop=1), id="the least limits"),
+    ],
+)
+def test_whatever_ran_can_be_reported(scripts: tuple[str, ...], policy: CapPolicy) -> None:
+    found = build_report(database([live(letters(text), policy) for text in scripts]), read_settings())
+    assert "Are the tool-call thresholds right?" in to_html(found)
+    assert to_markdown(found).startswith("# Are the tool-call thresholds right?")
+    asked = [len(set(text)) for text in scripts if text]
+    assert sum(turns for _, turns in found.repeats.counts) == len(asked)

@@ -17,7 +17,7 @@ from analytics.validation.gates import Question, State
 from analytics.validation.validate import Validation
 from analytics.validation.verdicts import Word
 from guard import ToolCallGuard
-from tests.analytics.validation.judged import gate, validated, verdict
+from tests.analytics.validation.judged import gate, judged, validated, verdict
 
 STUCK, FINE = 120, 700
 
@@ -84,8 +84,8 @@ def test_where_every_halt_was_read_all_of_them_count(found: Validation) -> None:
 
 
 def test_a_stricter_soft_cap_would_have_halted_the_stuck_turns_sooner(found: Validation) -> None:
-    judged = verdict(found, Question.SOFT_CAP)
-    assert (judged.running, judged.word, judged.suggested) == (10, Word.TOO_HIGH, 0), judged.reasons
+    word = verdict(found, Question.SOFT_CAP)
+    assert (word.running, word.word, word.suggested) == (10, Word.TOO_HIGH, 0), word.reasons
 
 
 def test_calls_of_halted_turns_end_at_the_refused_one(found: Validation) -> None:
@@ -93,3 +93,17 @@ def test_calls_of_halted_turns_end_at_the_refused_one(found: Validation) -> None
     cut = turns.flags("cut_short")
     assert set(turns.calls[cut]) == {11}
     assert set(turns.calls[turns.flags("explored")]) == {30}
+
+
+def test_what_a_halt_hides_is_not_excluded(exported: Path, found: Validation) -> None:
+    """A turn that was halted at its eleventh call may have become longer than the backstop."""
+    cut = found.population.turns.flags("cut_short")
+    (claim,) = [one for one in judged(exported).screen.excluded if "make more than 1,000 calls" in one]
+    assert float(claim.split()[3].rstrip("%")) > 100 * cut.mean() > 5
+
+
+def test_a_policy_that_is_replayed_past_halts_is_said_to_do_at_least_so_much(exported: Path) -> None:
+    decided = judged(exported)
+    assert decided.screen.alternative is not None
+    least = decided.screen.alternative.badge != "exact"
+    assert ("would have saved at least " in decided.screen.answers[2]) == least
