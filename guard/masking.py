@@ -121,7 +121,9 @@ _ENDS_IN_WORD = re.compile(rb"\w\Z")
 _DAYS = frozenset(b"MTWFS")
 _ASCII = bytes(range(128))
 _LETTER = re.compile(r"\w")
-_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
+_BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
+# What means more than a letter to VOLATILE: digits, the sign of micro, and what is an i or s in any case.
+_SPECIAL = re.compile(r"[\dµſıİ]")
 
 
 def masked(text: str) -> str:
@@ -135,10 +137,13 @@ def masked(text: str) -> str:
         flat = text.encode()
     else:
         beyond = text.encode("utf-8", "surrogatepass").translate(None, _ASCII)
-        if _LETTER.search(beyond.decode("utf-8", "surrogatepass")):
-            places = (found.start() for found in _BEYOND_ASCII.finditer(text))
-            return _by_line(text, (at for at in places if _LETTER.match(text, at)))
-        flat = text.encode("ascii", "replace")  # a question mark is no part of a word either
+        beyond_ascii = beyond.decode("utf-8", "surrogatepass")
+        if _SPECIAL.search(beyond_ascii):
+            return _by_line(text, (found.start() for found in _SPECIAL.finditer(text) if found[0] > "\x7f"))
+        if _LETTER.search(beyond_ascii):
+            flat = _BEYOND_ASCII.sub(_stand_ins, text).encode()
+        else:
+            flat = text.encode("ascii", "replace")  # a question mark is no part of a word either
     odd: list[int] = []
     pattern = _WITH_WORDS if b"]:" in flat else _PLAIN
     for found in _WORDS.finditer(flat.translate(_CAPITALS_ALIKE)):
@@ -149,6 +154,11 @@ def masked(text: str) -> str:
     if flat.count(b"-") > 3:
         odd += [found.start() for found in _LETTERS_AND_DASH.finditer(flat)]
     return _by_line(text, sorted(odd)) if odd else _masked(text, flat, pattern)
+
+
+def _stand_ins(beyond_ascii: re.Match[str]) -> str:
+    """An ASCII character for each: part of a word if it is."""
+    return "".join("_" if _LETTER.match(one) else "?" for one in beyond_ascii[0])
 
 
 def _by_line(text: str, odd: Iterable[int]) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from analytics.dialects import BY_SOURCE, likeness, tool_like
 from analytics.dialects.base import Record, row
 from analytics.dialects.turncap import PREFIX
-from analytics.otlp import UnreadablePieceError, read
+from analytics.otlp import UnreadablePieceError, jsonform, read
 
 
 @dataclass(slots=True)
@@ -34,7 +34,8 @@ def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
     out = Recognised()
     for index, piece in enumerate(pieces):
         if piece and not piece.isspace():
-            records = _records(piece)
+            line = jsonform.line(piece)
+            records = [line] if line is not None else _records(piece)
             if records is None:
                 out.left.append(index)
             else:
@@ -47,15 +48,12 @@ def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
 
 def _records(piece: bytes) -> list[Record] | None:
     """All records of a piece; None when it holds anything else, or turncap's own."""
-    found: list[Record] = []
     try:
-        for item in read(piece):
-            if not isinstance(item, Record) or item.name.startswith(PREFIX):
-                return None
-            found.append(item)
+        found = list(read(piece))
     except UnreadablePieceError:
         return None
-    return found
+    records = [one for one in found if isinstance(one, Record) and not one.name.startswith(PREFIX)]
+    return records if len(records) == len(found) else None
 
 
 def _take(out: Recognised, record: Record) -> None:

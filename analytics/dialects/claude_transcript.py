@@ -48,9 +48,9 @@ class ClaudeTranscript:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not Source.LINE or not isinstance(line, Mapping):
+        if record.source is not Source.LINE or not isinstance(line, dict):
             return None
-        if record.path.endswith(".meta.json") and "agentType" in line:
+        if "agentType" in line and record.path.endswith(".meta.json"):
             return ()  # beside a sub-agent's file
         kind, session = line.get("type"), text(line.get("sessionId"))
         if not isinstance(kind, str) or "systemPayload" in line:
@@ -58,7 +58,7 @@ class ClaudeTranscript:
         if kind not in _TALK:
             return () if session is not None and ("uuid" not in line or "isSidechain" in line) else None
         message = line.get("message")
-        if session is None or not isinstance(message, Mapping) or "content" not in message:
+        if session is None or not isinstance(message, dict) or "content" not in message:
             return None
         if line.get("forkedFrom") is not None:
             return ()  # a copy of another session's line
@@ -72,12 +72,10 @@ class _Line:
         self.record = record
         self.line = line
         self.message = message
-        self.group = session_group(session)
-        self.at = nanoseconds(line.get("timestamp"))
-        self.uuid = text(line.get("uuid")) or f"{session}:{record.offset}"
+        self.session = session
         content = message["content"]
         self.blocks = (
-            [block for block in content if isinstance(block, Mapping)] if isinstance(content, list) else []
+            [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
         )
         self.words = content if isinstance(content, str) else self._first_text()
         side = bool(line.get("isSidechain"))
@@ -96,10 +94,16 @@ class _Line:
     def seen(self) -> list[Seen]:
         return self._user() if self.line["type"] == "user" else self._assistant()
 
+    @property
+    def uuid(self) -> str:
+        """The line's own id, else its place."""
+        return text(self.line.get("uuid")) or f"{self.session}:{self.record.offset}"
+
     def _one(self, kind: str, number: int, **data: Any) -> Seen:
-        identifier = f"{self.uuid}:{number}"
-        seq = self.record.offset + number
-        return seen(kind, self.group, identifier, self.record, self.at, seq=seq, **self.common, **data)
+        at = nanoseconds(self.line.get("timestamp"))
+        data |= self.common
+        data["seq"] = self.record.offset + number
+        return seen(kind, session_group(self.session), f"{self.uuid}:{number}", self.record, at, **data)
 
     def _user(self) -> list[Seen]:
         results = [

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -21,7 +22,9 @@ from analytics.dialects.values import argument_key, nanoseconds, result_key, tex
 _TYPES = frozenset({"session_meta", "response_item", "event_msg", "turn_context", "compacted"})
 _SESSION = re.compile(r"rollout-.*-([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})\.jsonl")
 _CALLS = {"function_call": "arguments", "custom_tool_call": "input", "local_shell_call": "action"}
+_OUTPUTS = ("function_call_output", "custom_tool_call_output")
 _ENDS = {"task_complete": "completed", "turn_aborted": "aborted", "error": "errored"}
+_TOLD = frozenset({"task_started", "user_message", *_ENDS, *_CALLS, *_OUTPUTS})
 
 
 class CodexRollout:
@@ -32,28 +35,38 @@ class CodexRollout:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not Source.LINE or not isinstance(line, Mapping):
+        if record.source is not Source.LINE or not isinstance(line, dict):
             return None
         payload, kind = line.get("payload"), line.get("type")
-        if not isinstance(payload, Mapping) or not isinstance(kind, str) or "timestamp" not in line:
+        if not isinstance(payload, dict) or not isinstance(kind, str) or "timestamp" not in line:
             return None
         if kind not in _TYPES:
-            return () if _SESSION.search(record.path) else None
+            return () if _session_of(record.path) else None
         return _line(record, line, kind, payload)
 
 
+@lru_cache(maxsize=64)
+def _session_of(path: str) -> str | None:
+    """The session that a file's name tells."""
+    named = _SESSION.search(path)
+    return named[1] if named else None
+
+
 def _line(record: Record, line: Mapping[str, Any], kind: str, payload: Mapping[str, Any]) -> Sequence[Seen]:
-    named = _SESSION.search(record.path)
-    session = named[1] if named else text(payload.get("id")) if kind == "session_meta" else None
+    session = _session_of(record.path)
+    if session is None and kind == "session_meta":
+        session = text(payload.get("id"))
     if session is None:
         session = f"file:{identity(record.path)}"
+    inner = text(payload.get("type")) or ""
+    if inner not in _TOLD and kind != "turn_context":
+        return ()
     at = nanoseconds(line.get("timestamp"))
     common: dict[str, Any] = {"product": PRODUCT, "session": session, "seq": record.offset}
 
     def one(what: str, **data: Any) -> list[Seen]:
         return [seen(what, session_group(session), str(record.offset), record, at, **common, **data)]
 
-    inner = text(payload.get("type")) or ""
     if kind == "turn_context":
         return one("node", turn=text(payload.get("turn_id")), model=text(payload.get("model")))
     if kind == "event_msg":
@@ -80,7 +93,7 @@ def _line(record: Record, line: Mapping[str, Any], kind: str, payload: Mapping[s
             turn=turn,
             batch=f"{turn}:{sampled}" if sampled else None,
         )
-    if kind == "response_item" and inner in ("function_call_output", "custom_tool_call_output"):
+    if kind == "response_item" and inner in _OUTPUTS:
         output, success = _output(payload.get("output"))
         error = failed(output, success)
         return one(

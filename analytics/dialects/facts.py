@@ -27,13 +27,9 @@ AGENT, WORKFLOW, STEP = "agent", "workflow", "step"  # roles of a node
 def seen(kind: str, group: str, identifier: str, record: Record, at: int | None, **data: Any) -> Seen:
     """A `Seen` with everything in `data` that is known."""
     data["origin"] = record.source.value
-    return Seen(
-        group=group,
-        id=f"{kind}:{identifier}",
-        kind=kind,
-        at=at,
-        data={name: value for name, value in data.items() if value is not None},
-    )
+    if None in data.values():
+        data = {name: value for name, value in data.items() if value is not None}
+    return Seen(group=group, id=f"{kind}:{identifier}", kind=kind, at=at, data=data)
 
 
 def span_fields(record: Record) -> dict[str, Any]:

@@ -69,11 +69,9 @@ def first(attributes: Mapping[str, Value], names: Sequence[str]) -> Value:
 
 def text(value: Value) -> str | None:
     """A name or an id; None for placeholders and what is neither text nor a whole number."""
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or value in PLACEHOLDERS:
-        return None
-    return value
+    if isinstance(value, str):
+        return None if value in PLACEHOLDERS else value
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
 
 
 def first_text(attributes: Mapping[str, Value], names: Sequence[str]) -> str | None:

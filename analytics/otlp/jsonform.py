@@ -30,10 +30,23 @@ class NotJsonError(ValueError):
     """A piece that is no JSON; the message says where it breaks."""
 
 
+def line(piece: bytes) -> Record | None:
+    """The record of a line that is an object and no OTLP; None also when it holds what must be cleaned."""
+    if piece.startswith(_EXPORT):
+        return None
+    try:
+        found = orjson.loads(piece)
+    except orjson.JSONDecodeError:
+        return None
+    if isinstance(found, dict) and not _hints(found):
+        return Record(source=Source.LINE, name="", body=found)
+    return None
+
+
 def read(piece: bytes) -> Iterator[Item]:
     """Everything in one piece; NotJsonError when it is none."""
-    if not piece.startswith(_EXPORT) and (line := _line(piece)) is not None:
-        return iter((line,))
+    if (found := line(piece)) is not None:
+        return iter((found,))
     try:
         export = _export(piece)
     except (msgspec.DecodeError, RecursionError):
@@ -60,9 +73,6 @@ def _regular(export: model.Export) -> bool:
 
 
 def _patient(piece: bytes) -> Iterator[Item]:
-    line = _line(piece)
-    if line is not None:
-        return iter((line,))
     # A list with an element a line gives its brackets as lines, and a comma behind each element.
     text = piece.decode("utf-8", "replace").strip("\ufeff\x00 \t\r\n").removesuffix(",")
     if text in ("[", "]"):
@@ -72,17 +82,6 @@ def _patient(piece: bytes) -> Iterator[Item]:
     except (ValueError, RecursionError) as error:
         raise NotJsonError(str(error)) from None
     return values(parsed)
-
-
-def _line(piece: bytes) -> Record | None:
-    """An object that is no OTLP, and holds nothing that would have to be cleaned."""
-    try:
-        line = orjson.loads(piece)
-    except orjson.JSONDecodeError:
-        return None
-    if isinstance(line, dict) and not _hints(line):
-        return Record(source=Source.LINE, name="", body=line)
-    return None
 
 
 def values(parsed: Any) -> Iterator[Item]:

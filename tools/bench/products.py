@@ -355,7 +355,7 @@ def codex_rollout(writer: Writer) -> Iterator[str]:
             {"turn_id": turn, "cwd": "/home/user/project", "approval_policy": "never", "model": "model-1"},
         )
         for _ in range(length(writer.rng)):
-            _, arguments = writer.call()
+            tool, arguments = writer.call()
             call = f"call_{writer.hexadecimal(24)}"
             passed = {"turn_id": turn}
             yield line(
@@ -365,30 +365,35 @@ def codex_rollout(writer: Writer) -> Iterator[str]:
                  "internal_chat_message_metadata_passthrough": passed},
                 metadata={"history_sequence": number, "sampled_through_sequence": number - 1},
             )  # fmt: skip
+            used = {
+                "input_tokens": writer.number(10, 90_000), "cached_input_tokens": writer.number(0, 90_000),
+                "output_tokens": writer.number(5, 900), "reasoning_output_tokens": 0, "total_tokens": 0,
+            }  # fmt: skip
+            usage = {"usage": used, "turn_token_usage": used, "thread_token_usage": used}
+            yield line("token_usage_record", {"thread_id": session, "turn_id": turn, **usage})
+            text, process = writer.result(), str(writer.number(1000, 99_999))
+            item = {
+                "type": "CommandExecution", "id": call, "process_id": process,
+                "command": ["/bin/bash", "-lc", arguments.get("command", tool)],
+                "cwd": "file:///home/user/project", "source": "unified_exec_startup", "status": "completed",
+                "aggregated_output": text, "exit_code": 0, "duration": {"secs": 0, "nanos": int(process)},
+            }  # fmt: skip
+            yield line(
+                "event_msg", {"type": "item_completed", "thread_id": session, "turn_id": turn, "item": item}
+            )
             output = (
                 f"Chunk ID: {writer.hexadecimal(6)}\nWall time: {writer.rng.uniform(0, 9):.4f} seconds\n"
-                f"Process exited with code 0\nOriginal token count: {writer.number(1, 999)}\nOutput:\n"
+                f"Process exited with code 0\nOriginal token count: {writer.number(1, 999)}\nOutput:\n{text}"
             )
             yield line(
                 "response_item",
                 {"type": "function_call_output", "id": f"fco_{writer.uuid()}", "call_id": call,
-                 "output": output + writer.result(),
-                 "internal_chat_message_metadata_passthrough": passed},
+                 "output": output, "internal_chat_message_metadata_passthrough": passed},
                 metadata={"history_sequence": number, "client_authored": False},
             )  # fmt: skip
-            used = {
-                "input_tokens": writer.number(10, 90_000),
-                "output_tokens": writer.number(5, 900),
-                "total_tokens": 0,
-            }
-            yield line(
-                "event_msg",
-                {
-                    "type": "token_count",
-                    "info": {"total_token_usage": used, "last_token_usage": used},
-                    "rate_limits": {"limit_id": "codex", "primary": None},
-                },
-            )
+            info = {"total_token_usage": used, "last_token_usage": used, "model_context_window": 258_400}
+            limits = {"limit_id": "codex", "limit_name": None, "primary": None, "secondary": None}
+            yield line("event_msg", {"type": "token_count", "info": info, "rate_limits": limits})
         yield line(
             "event_msg",
             {"type": "task_complete", "turn_id": turn, "duration_ms": writer.number(99, 99_999)},
