@@ -20,11 +20,10 @@ from analytics.dialects.turncap import PREFIX
 from analytics.dialects.turncap_bulk import Bulk
 from analytics.otlp import streams
 from analytics.otlp.framing import Lines
-from analytics.workers import Workers, useful
+from analytics.workers import Workers
 
 ARROW = 1 << 18  # bytes of a block from which reading in bulk pays
-WORKER = 1 << 15  # from which it pays to hand it to another process …
-START = 24 << 20  # … when as much is to be read that it pays to start some
+WORKER = 1 << 15  # from which it pays to hand it to another process
 AHEAD = 48 << 20  # bytes that may be read ahead, so that there is something to do while a slice is committed
 FILES = 256  # blocks that may, for small files
 
@@ -53,19 +52,16 @@ class Ahead:
     bulk: Future[Bulk | Recognised | None] | None
 
 
-def blocks(files: Iterable[File], expected: int | None) -> Iterator[Ahead]:
-    """The blocks of one file after the other. `expected` is how many bytes they hold on disk, None where that
-    cannot be known."""
+def blocks(files: Iterable[File], workers: Workers) -> Iterator[Ahead]:
+    """The blocks of one file after the other."""
     waiting: deque[Ahead] = deque()
-    held = read = 0
-    few = 0 if expected is not None and expected < START else useful()
-    with Workers(few) as workers, ExitStack() as closing:
-        pool = ThreadPoolExecutor(max(2, few))
+    held = 0
+    with ExitStack() as closing:
+        pool = ThreadPoolExecutor(max(2, workers.most))
         closing.callback(pool.shutdown, cancel_futures=True)
         for file in files:
             for block in file.content.blocks():
                 size = block.end - block.offset
-                read += size
                 one = Ahead(file, block, file.raw.tell() if file.raw.seekable() else None, None)
                 if isinstance(file.content.split, Lines) and size >= WORKER:
                     one.bulk = pool.submit(_read, file.path, block, workers)

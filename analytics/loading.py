@@ -32,6 +32,7 @@ from analytics.otlp import UnreadablePieceError, framing, read, streams
 from analytics.otlp.records import Point, Unreadable
 from analytics.paths import STDIN
 from analytics.warehouse import Warehouse
+from analytics.workers import Workers, useful
 
 SLICE = 128 << 20  # bytes of uncompressed content committed at once
 REASON = 500  # characters of a reason that are kept
@@ -123,12 +124,14 @@ class Loader:
     def load(self, paths: Sequence[str]) -> Summary:
         """Load every file, then derive. InputError, with nothing written, when no file held a record."""
         began = time.monotonic()
-        for file, found in groupby(blocks(self._opened(paths), _size(paths)), key=attrgetter("file")):
-            self._file(file, found)
-        self._refuse_the_unrecognised()
-        self._flush()
-        self._progress(self._done, "deriving the turns that were touched")
-        self.summary.turns = derive(self.warehouse) + groups.assemble_pending(self.warehouse)
+        with Workers(useful(_size(paths))) as workers:
+            for file, found in groupby(blocks(self._opened(paths), workers), key=attrgetter("file")):
+                self._file(file, found)
+            self._refuse_the_unrecognised()
+            self._flush()
+            self._progress(self._done, "deriving the turns that were touched")
+            derived = derive(self.warehouse)
+            self.summary.turns = derived + groups.assemble_pending(self.warehouse, workers)
         self.summary.products = {
             (dialect, grade): turns
             for dialect, grade, turns in self.warehouse.rows(

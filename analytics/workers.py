@@ -1,4 +1,4 @@
-"""Processes of their own for what takes most of the time of a load: reading what other products wrote.
+"""Processes of their own for what takes most of the time of a load: what other products wrote.
 
 A worker is this module run by the same Python, a request and an answer at a time over its standard input and
 output. It ends when its input does, so that none outlives the load, however that ends. What a worker cannot
@@ -19,22 +19,27 @@ from types import TracebackType
 from typing import IO, Any
 
 from analytics.dialects.blocks import Recognised, recognise
+from analytics.dialects.rows import Assembled, assembled
 
 MOST = 4  # processes
+START = 24 << 20  # bytes to be read from which it pays to start some
 _LENGTH = 8  # bytes in front of each message
 
 
-def useful() -> int:
-    """How many workers there is something to gain from; none where only one processor may be used."""
+def useful(expected: int | None) -> int:
+    """How many workers there is something to gain from: none for little input (`expected` bytes, None where
+    that cannot be known), nor where only one processor may be used."""
+    if expected is not None and expected < START:
+        return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST) if cores > 1 and sys.executable else 0
 
 
 class Workers:
-    """Reads blocks in processes that start when they are first needed; usable from several threads."""
+    """At most so many processes, which start when they are first needed; usable from several threads."""
 
     def __init__(self, most: int) -> None:
-        self._most = most
+        self.most = most
         self._lock = threading.Lock()
         self.started: list[subprocess.Popen[bytes]] = []  # all of them
         self._idle: list[subprocess.Popen[bytes]] = []
@@ -53,20 +58,31 @@ class Workers:
 
     def recognise(self, path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
         """`blocks.recognise`, in an idle worker; here when there is none."""
+        answer = self._answer("recognise", path, offset, list(pieces))
+        return Recognised(*answer) if answer is not None else recognise(path, offset, pieces)
+
+    def assembled(self, stored: Sequence[tuple[Any, ...]]) -> list[Assembled]:
+        """`rows.assembled`, in an idle worker; here when there is none."""
+        answer: list[Assembled] | None = self._answer("assembled", list(stored))
+        return answer if answer is not None else assembled(stored)
+
+    def _answer(self, what: str, *about: Any) -> Any:
+        """What a worker says; None when there is no idle one or it fails."""
         process = self._take()
-        if process is not None:
-            with suppress(OSError, EOFError, ValueError):
-                answer = _ask(process, (path, offset, list(pieces)))
-                with self._lock:
-                    self._idle.append(process)
-                return Recognised(*answer)
-        return recognise(path, offset, pieces)
+        if process is None:
+            return None
+        with suppress(OSError, EOFError, ValueError):
+            answer = _ask(process, (what, *about))
+            with self._lock:
+                self._idle.append(process)
+            return answer
+        return None
 
     def _take(self) -> subprocess.Popen[bytes] | None:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-            if len(self.started) >= self._most:
+            if len(self.started) >= self.most:
                 return None
             code = f"import sys; sys.path[:] = {sys.path!r}; from analytics.workers import serve; serve()"
             # In a session of its own: Ctrl-C is for the load, which ends its workers.
@@ -109,7 +125,11 @@ def serve() -> None:
     source, to = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
         while True:
-            told = recognise(*_read(source))
+            what, *about = _read(source)
+            if what == "assembled":
+                _write(to, assembled(*about))
+                continue
+            told = recognise(*about)
             _write(
                 to,
                 (told.rows, told.records, told.foreign, told.tool_like, told.looks_like, told.left),

@@ -10,8 +10,9 @@ from typing import Any
 import duckdb
 import pytest
 
-from analytics import groups, loading
+from analytics import loading
 from analytics.cli import main
+from analytics.dialects import rows
 from analytics.dialects.base import DialectCall, DialectTurn, Record, Seen, Source, StoredSeen, identity
 
 
@@ -51,7 +52,7 @@ def assemble(group: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, list[tuple[Any, ...]]]]:
     """Load lists of lines, one file and load each, and return the tables."""
     monkeypatch.setattr(loading, "DIALECTS", (Toy(),))
-    monkeypatch.setattr(groups, "assemble", assemble)
+    monkeypatch.setattr(rows, "assemble", assemble)
     serial = iter(range(1000))
 
     def run(*files: Sequence[dict[str, Any]]) -> dict[str, list[tuple[Any, ...]]]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics import ahead, workers
+from analytics import ahead, groups, loading, workers
 from analytics.cli import ExitCode, main
 from analytics.dialects import DIALECTS
 from analytics.dialects.base import Record, row
@@ -52,9 +52,9 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> list[Workers]:
             used.append(self)
 
     monkeypatch.setattr(ahead, "WORKER", 0)
-    monkeypatch.setattr(ahead, "START", 0)
-    monkeypatch.setattr(ahead, "useful", lambda: 2)
-    monkeypatch.setattr(ahead, "Workers", Kept)
+    monkeypatch.setattr(groups, "PART", 8)
+    monkeypatch.setattr(loading, "useful", lambda _: 2)
+    monkeypatch.setattr(loading, "Workers", Kept)
     return used
 
 
@@ -90,6 +90,7 @@ def test_a_load_in_workers_comes_to_the_same_tables(
     assert main(["load", *paths, "--db", str(tmp_path / "in.duckdb")]) == 0
     assert [process.returncode for process in eager[0].started] == [0, 0]
     monkeypatch.setattr(ahead, "WORKER", 1 << 40)
+    monkeypatch.setattr(groups, "PART", 1 << 40)
     assert main(["load", *paths, "--db", str(tmp_path / "out.duckdb")]) == 0
     assert eager[1].started == []
     assert dump(tmp_path / "in.duckdb") == dump(tmp_path / "out.duckdb")
@@ -148,4 +149,8 @@ def test_a_worker_ends_when_the_load_is_killed() -> None:
 
 def test_there_is_no_worker_where_there_is_one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert workers.useful() == 0
+    assert workers.useful(None) == workers.useful(1 << 40) == 0
+
+
+def test_there_is_no_worker_for_little_input() -> None:
+    assert workers.useful(workers.START - 1) == 0
