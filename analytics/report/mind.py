@@ -38,8 +38,7 @@ def _long_turns(verdict: Verdict, share: Share, limit: float) -> Iterator[str]:
     if events is not None and verdict.word is not Word.TOO_LOW:
         yield (
             f"{plural(events, 'turn')} of {number(round(share.n))} past {number(verdict.running)}× the soft "
-            f"cap and not stuck would make the backstop too low (now {number(round(share.most))}); turns "
-            "that were lost count as such."
+            f"cap, labelled not stuck, would make the backstop too low (now {number(round(share.least))})."
         )
     if verdict.alike:
         yield (

@@ -70,7 +70,9 @@ def finding(verdict: Verdict) -> str:
         if not share.n:
             return "No turn without a step limit was seen, so nothing is known of long turns."
         of = plural(round(share.n), "turn")
-        seen = f"{number(round(share.most))} of {of} without a step limit went past it"
+        seen = f"{_between(share)} of {of} without a step limit went past it"
+        if share.least != share.most:
+            seen += ", or would have, and were not stuck: some were halted before, or nobody has read them"
         return (
             f"{seen}. The true share may be as high as {percent(share.high)}; {percent(limit)} is accepted."
         )

@@ -50,9 +50,9 @@ class Verdict:
     """One question's answer. `estimate`, `low`, `high`, `n`, `clusters` are those of the first share.
 
     `lean` is what single-look bounds alone say, without gates, number of users and of halts: no verdict.
-    `suggested` is the nearest value of the grid whose own bounds hold, where one does. `alike` lists
-    multipliers that share one estimate. `by_task` is the second reading, by the task's own outcome. `reasons`
-    are sentences.
+    `suggested` is the nearest value of the grid that is enough: for `too high` by its own bounds, for `too
+    low` by its estimates, where nothing of it is hidden. `alike` lists multipliers that share one estimate.
+    `by_task` is the second reading, by the task's own outcome. `reasons` are sentences.
     """
 
     question: Question
@@ -305,9 +305,14 @@ def saved_calls(turns: Turns, outcome: Outcome) -> np.ndarray:
 def _laxer(
     case: Case, values: Sequence[int], policy: Callable[[int], CapPolicy], tolerance: tuple[float, float]
 ) -> int | None:
-    """The nearest laxer value whose estimates are within tolerance and that still catches a stuck turn."""
+    """The nearest laxer value whose estimates are within tolerance and that still catches a stuck turn.
+
+    Where a halt that was enforced hides what it would have done, its estimates speak of a part of the turns.
+    """
     for value in values:
         found = case.rates(policy(value), tail=stats.ONE_LOOK)
+        if found.hidden:
+            return None
         fdr, fhr = found.fdr.estimate, found.fhr.estimate
         if fdr is not None and fhr is not None and fdr <= tolerance[0] and fhr <= tolerance[1]:
             return value if found.stuck else None

@@ -8,9 +8,24 @@ from typing import Any
 
 import pytest
 
+from analytics.report.mind import would_change
+from analytics.report.verdict_words import finding
 from analytics.validation.gates import Question
 from analytics.validation.verdicts import Word
-from tests.analytics.validation.judged import database, diverse, gate, repeating, turn, validated, verdict
+from guard.policy import CapPolicy
+from tests.analytics.recorded import database as recorded
+from tests.analytics.recorded import letters, live
+from tests.analytics.validation.judged import (
+    database,
+    diverse,
+    gate,
+    judged,
+    repeating,
+    turn,
+    validated,
+    validated_in,
+    verdict,
+)
 
 Rows = list[dict[str, Any]]
 
@@ -214,3 +229,26 @@ def test_turns_known_by_tool_names_alone_tell_lengths_and_nothing_of_repeats(tmp
     assert (fdr.n, fdr.most) == (20, 0)
     assert (fhr.n, fhr.most) == (370, 0)
     assert "390 turns do not tell what repeat needs" in " ".join(verdict(found, K).reasons)
+
+
+def test_a_laxer_value_is_not_suggested_by_the_few_turns_that_tell_of_it() -> None:
+    """Ten stuck turns that the holdout let run on say nothing of the forty halts that were carried out."""
+    rule = CapPolicy.adaptive(soft_cap=4, stuck_at=3, backstop=40)
+    turns = [live(letters("ababa"), rule) for _ in range(40)]
+    turns += [live(letters("a" * 30), rule, enforce=False) for _ in range(10)]
+    connection = recorded(turns, labels=[False] * 40 + [True] * 10)
+    connection.execute("UPDATE turns SET explored = (mode = 'shadow'), mode = 'enforce'")
+    found = validated_in(connection)
+    of_k = verdict(found, Question.STUCK_THRESHOLD)
+    assert (of_k.word, of_k.suggested) == (Word.TOO_LOW, None)
+    said = finding(verdict(found, Question.MULTIPLIER))
+    assert said.startswith("0 to 40 of 50 turns without a step limit went past it, or would have, and")
+
+
+def test_long_turns_that_would_change_our_mind_are_those_labelled_not_stuck(tmp_path: Path) -> None:
+    rows = [turn(diverse(1100), session=i) for i in range(3)] + [
+        turn(diverse(3), session=i) for i in range(3, 900)
+    ]
+    found = judged(database(tmp_path / "t.duckdb", rows))
+    said = list(would_change(found.validation.verdicts, found.decided, (), {}))
+    assert "labelled not stuck, would make the backstop too low (now 0)." in said[0]
