@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
 
@@ -76,8 +76,7 @@ class Record(msgspec.Struct, kw_only=True):
     offset: int = 0  # where the line begins in the uncompressed file: the order within a transcript
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Seen:
+class Seen(msgspec.Struct, frozen=True, kw_only=True):
     """One thing a dialect saw in a record: a call, a result, a prompt, a link to a parent …
 
     `group` is what must be assembled together (say `session:<id>` or `trace:<id>`; dialects that may see
@@ -89,7 +88,7 @@ class Seen:
     id: str
     kind: str
     at: int | None = None
-    data: Mapping[str, Value] = field(default_factory=dict)
+    data: Mapping[str, Value] = {}
 
 
 def row(dialect: str, seen: Seen) -> tuple[Any, ...]:
@@ -98,8 +97,7 @@ def row(dialect: str, seen: Seen) -> tuple[Any, ...]:
     return (seen.group, dialect, seen.id, seen.kind, seen.at, data)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredSeen:
+class StoredSeen(msgspec.Struct, frozen=True, kw_only=True):
     """What `assemble` gets back: a `Seen` and the dialect that saw it."""
 
     dialect: str
@@ -117,8 +115,7 @@ class Dialect(Protocol):
         """What the record holds; None when it is not this product's. Never raises for odd values."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialectCall:
+class DialectCall(msgspec.Struct, frozen=True, kw_only=True):
     """One call of an assembled turn, in call order; the loader numbers them 1, 2, 3 …
 
     `key` and `result` are integers in order of first appearance in the turn (`result` numbers
@@ -139,8 +136,7 @@ class DialectCall:
     settled_order: int | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class DialectTurn:
+class DialectTurn(msgspec.Struct, frozen=True, kw_only=True):
     """One assembled turn; the fields are columns of `turns` in schema.sql.
 
     `turn_id` must be unique over all products and the same however often it is assembled: build it of

@@ -152,7 +152,7 @@ def hexadecimal(value: str | None) -> str:
     """A trace or span id in lower-case hexadecimal; some writers send base64 (24 or 12 characters)."""
     if not value:
         return ""
-    if len(value) in (24, 12) and len(value) != 16:
+    if len(value) in (24, 12):
         try:
             value = base64.b64decode(value, validate=True).hex()
         except (binascii.Error, ValueError):
