@@ -110,7 +110,7 @@ _PLAIN, _WITH_WORDS = _at_digits(""), _at_digits(_BEHIND_WORDS)
 # need none. A UUID whose first eight characters are letters has its first digit too late as well.
 _WORDS = re.compile(
     rb"M(?:(?P<day>(?:on|ue|ed|hu|ri|at|un)[, ])"
-    rb"|(?:an|eb|ar|Mr|ay|un|ul|ug|eM|ct|ov|ec) |[iI][dDM][ :=#]|[rR][oOM][cC][eE][sSM]{2}[ :=#])"
+    rb"|(?P<month>(?:an|eb|ar|Mr|ay|un|ul|ug|eM|ct|ov|ec) )|[iI][dDM][ :=#]|[rR][oOM][cC][eE][sSM]{2}[ :=#])"
 )
 _LETTERS_AND_DASH = re.compile(rb"-(?<=[a-fA-F]{8}-)")
 
@@ -119,6 +119,7 @@ _CAPITALS_ALIKE = bytes.maketrans(b"JFASONDTWpP", b"M" * 11)
 _LETTERS = {"lower": b"abcdef", "upper": b"ABCDEF", "mixed": b"abcdefABCDEF"}
 _ENDS_IN_WORD = re.compile(rb"\w\Z")
 _DAYS = frozenset(b"MTWFS")
+_MONTHS = frozenset(b"JFMASOND")
 _ASCII = bytes(range(128))
 _LETTER = re.compile(r"\w")
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]+")
@@ -147,10 +148,11 @@ def masked(text: str) -> str:
     odd: list[int] = []
     pattern = _WITH_WORDS if b"]:" in flat else _PLAIN
     for found in _WORDS.finditer(flat.translate(_CAPITALS_ALIKE)):
-        if found.lastindex is None or flat[found.start()] not in _DAYS:
-            pattern = _WITH_WORDS
-        else:
+        capital = flat[found.start()]
+        if found.lastgroup == "day" and capital in _DAYS:
             odd.append(found.start())
+        elif found.lastgroup is None or capital in _MONTHS:
+            pattern = _WITH_WORDS
     if flat.count(b"-") > 3:
         odd += [found.start() for found in _LETTERS_AND_DASH.finditer(flat)]
     return _by_line(text, sorted(odd)) if odd else _masked(text, flat, pattern)

@@ -91,8 +91,9 @@ REST = [
     "3",
     "\ud800",
 ]
+MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
 pieces = st.one_of(
-    st.sampled_from([*TIMES, *SPANS, *IDS, *EDGES, *REST]),
+    st.sampled_from([*TIMES, *SPANS, *IDS, *EDGES, *MONTHS, *REST]),
     st.text(alphabet="0123456789abcdefABCDEF:-[]. xZTpPmsh\n", max_size=6),
 )
 
@@ -106,6 +107,19 @@ def test_every_way_masks_what_the_plain_one_does(text: str) -> None:
     expected = PLAIN.sub("~", text)
     assert masked(text) == expected
     assert VOLATILE.sub("~", text) == expected
+
+
+@pytest.mark.parametrize("text", ["%s 3, 2026", "%s  3 04:05", "Sun, 3 %s 2026", "Wed %s", "on%s 3 4"])
+@pytest.mark.parametrize("month", MONTHS)
+def test_every_month_is_known(text: str, month: str) -> None:
+    expected = PLAIN.sub("~", text % month)
+    assert masked(text % month) == expected
+    assert ("~" in expected) == (not text.startswith("on"))
+
+
+@pytest.mark.parametrize("day", ["Mon", "Tue", "Wed", "Thu", "Fri", "Sat", "Sun"])
+def test_every_day_is_known(day: str) -> None:
+    assert masked(f"a\n{day}, 3 Jun 2026\nb {day} May 4") == "a\n~\nb ~"
 
 
 def test_results_as_tools_give_them_are_masked_alike() -> None:
