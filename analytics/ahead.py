@@ -24,7 +24,7 @@ from analytics.workers import Workers
 
 ARROW = 1 << 18  # bytes of a block from which reading in bulk pays
 WORKER = 1 << 15  # from which it pays to hand it to another process
-AHEAD = 48 << 20  # bytes that may be read ahead, so that there is something to do while a slice is committed
+AHEAD = 32 << 20  # bytes that may be read ahead, so that there is something to do while a slice is committed
 FILES = 256  # blocks that may, for small files
 
 _MARK = PREFIX.encode()

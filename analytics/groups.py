@@ -11,7 +11,7 @@ from analytics.warehouse import Warehouse
 from analytics.workers import Workers
 
 BATCH = 2_000  # groups at a time …
-ROWS = 100_000  # … or as many as hold so many rows, so that memory does not grow with what was loaded
+ROWS = 50_000  # … or as many as hold so many rows, so that memory does not grow with what was loaded
 PART = 4_000  # rows that are assembled at once; more than that, and workers do it
 
 SEEN = ("group_id", "dialect", "seen_id", "kind", "at", "data")
