@@ -22,6 +22,7 @@ import pandas as pd
 
 from analytics.database import open_database
 from analytics.decision import Costed
+from analytics.errors import InputError
 from analytics.recording import Label
 from analytics.replay import Replay
 from analytics.report import verdict_words, words
@@ -256,6 +257,15 @@ class Thresholds:
             "halted_at": halts.high[at],
             "calls_after": turns.calls[at] - halts.high[at] + 1,
         })  # fmt: skip
+
+    def one_to_look_at(self) -> str:
+        """The turn that the released rule halts with most calls after it; else the most repetitive one."""
+        halted, turns = self.halted(), self.replay.turns
+        if len(halted):
+            return str(halted["turn_id"].iloc[int(halted["calls_after"].argmax())])
+        if not len(turns):
+            raise InputError("the database has no turn; load telemetry with turncap load")
+        return str(turns.turn_id[np.lexsort((turns.calls, turns.max_repeat))[-1]])
 
     def totals(self, **thresholds: int | str) -> pd.DataFrame:
         """Turns halted and calls from the halting call on, by label."""

@@ -12,7 +12,10 @@ import duckdb
 import pytest
 
 from analytics import explore
+from analytics.database import open_database
+from analytics.errors import InputError
 from analytics.report.strip import Strip
+from tests.analytics.evidence_db import build, evidence_rows
 from tools.notebooks import NOTEBOOKS, numbers
 
 
@@ -99,3 +102,19 @@ def test_a_moved_slider_shows_who_would_be_halted_then(
     assert "10 stuck turns halted, 588 calls saved; 101 others halted, 2,213 calls cut" in shown.result.text
     signal.value = "no_progress"
     assert "10 stuck turns halted, 568 calls saved; 0 others halted, 0 calls cut" in shown.result.text
+
+
+def test_the_turn_to_look_at_is_the_dearest_halt_else_the_most_repetitive(
+    thresholds: explore.Thresholds, tmp_path: Path
+) -> None:
+    halted = thresholds.halted().sort_values("calls_after", ascending=False, kind="stable")
+    assert thresholds.one_to_look_at() == halted["turn_id"].iloc[0]
+    rows = [{**row, "label": None} for row in evidence_rows()[5:8]]
+    with open_database(build(tmp_path / "t.duckdb", rows)) as connection:
+        few = explore.Thresholds(connection)
+        sizes = [(max(map(row["key"].count, row["key"])), len(row["key"])) for row in rows]
+        most = sizes.index(max(sizes))
+        assert len(few.halted()) == 0
+        assert few.one_to_look_at() == few.replay.turns.turn_id[most]
+    with open_database(build(tmp_path / "none.duckdb", [])) as connection, pytest.raises(InputError):
+        explore.Thresholds(connection).one_to_look_at()
