@@ -228,7 +228,7 @@ class Counts:
         chunks = self.chunks
         keys: list[Key] = waiting[0::WAITING]
         numbers = [key.number for key in keys]
-        offsets_ms = list(map(int, waiting[3::WAITING]))
+        offsets_ms = list(map(round, waiting[3::WAITING]))
         chunks.add(numbers, waiting[1::WAITING], waiting[2::WAITING], offsets_ms, waiting[4::WAITING])
         self.recent.see_all(keys)
         self.novelty.see_all(keys)
@@ -345,7 +345,7 @@ class Counts:
         level = levels[self.signal]
         stuck = level is not None and level >= (self.policy.stuck_at or 0)
         fields = {"levels": _levels(levels), "total": self.total, "stuck": stuck}
-        self.happened.append((events.SoftCapCrossed, fields, int(offset_ms)))
+        self.happened.append((events.SoftCapCrossed, fields, round(offset_ms)))
 
     def _judge(self, levels: list[int | None], cause: int, offset_ms: float) -> Threshold | None:
         """The threshold that halts here and now, recording what was reached."""
@@ -388,7 +388,7 @@ class Counts:
             "name_streak_max": self.longest_streak(self.calls),
             "also": (str(Threshold.SOFT_STUCK),) if also else None,
         }
-        self.happened.append((events.LoopDetectedEvent, fields, int(offset_ms)))
+        self.happened.append((events.LoopDetectedEvent, fields, round(offset_ms)))
         return threshold if enforced else None
 
     def _standing(self, threshold: Threshold) -> Threshold | None:
@@ -473,7 +473,7 @@ class Counts:
         self.bound, self.halt = bound, None
         self.look_ahead()
         self.happened.append(
-            (events.TurnExtended, {"granted": granted, "by": by, "total": self.total}, int(offset_ms))
+            (events.TurnExtended, {"granted": granted, "by": by, "total": self.total}, round(offset_ms))
         )
         return granted
 
@@ -507,10 +507,10 @@ class Counts:
             "candidates_halt_call": tuple(c.halt_call or -1 for c in self.candidates) or None,
             "duration_ms": duration_ms,
         }
-        self.happened.append((events.TurnEnded, fields, int(offset_ms)))
+        self.happened.append((events.TurnEnded, fields, round(offset_ms)))
 
     def _chunk(self, offset_ms: float) -> None:
-        self.happened.append((events.CallsObserved, self.chunks.close(), int(offset_ms)))
+        self.happened.append((events.CallsObserved, self.chunks.close(), round(offset_ms)))
 
 
 def _index(policy: CapPolicy) -> int:

@@ -249,7 +249,7 @@ class Turn:
             self.outcome = ended = "halted" if counts.halt is not None else outcome or "completed"
         try:
             with self._lock:
-                counts.end(ended, None if seconds is None else seconds * 1000)
+                counts.end(ended, None if seconds is None else round(seconds * 1000, 3))
                 happened = self._take()
             self._hand_on(happened)
         except Exception as fault:  # noqa: BLE001 - the one boundary

@@ -189,6 +189,19 @@ def test_a_label_names_the_turns_own_guard_and_number() -> None:
 # Time
 
 
+def test_times_are_rounded_not_cut() -> None:
+    receiver, clock = Receiver(), ManualClock()
+    turn = receiver.guard(clock=clock).start_turn()
+    for tenths in range(1, 20):
+        clock.second = tenths / 10
+        turn.admit("tool", {"k": tenths})
+    clock.second = 913.9
+    turn.end()
+    found = receiver.log("turncap.turn.calls").attributes["turncap.calls.offset_ms"]
+    assert list(found) == [tenths * 100 for tenths in range(1, 20)]
+    assert receiver.log("turncap.turn.ended").attributes["turncap.duration_ms"] == 913_900
+
+
 def test_times_come_from_the_one_clock() -> None:
     receiver, clock = Receiver(), ManualClock()
     turn = receiver.guard(clock=clock).start_turn()
