@@ -1,8 +1,8 @@
 """Files in, tables filled: `turncap load` without its command line.
 
-Each slice of input (whole blocks of one or more files) is staged and committed together with its ledger
-rows; the turns it touched wait in `pending`, and are derived when all files are read. Killed anywhere,
-the next load goes on from the last committed slice and derives what waits.
+Each slice of input (whole blocks of one or more files) is written together with its ledger rows while the
+next one is read; the turns it touched wait in `pending`, and are derived when all files are read. Killed
+anywhere, the next load goes on from what was committed last and derives what waits.
 """
 
 from __future__ import annotations
@@ -10,14 +10,11 @@ from __future__ import annotations
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
 from pathlib import Path
-from typing import Any
-
-import pyarrow as pa
 
 from analytics import groups, ledger
 from analytics.ahead import Ahead, File, blocks
@@ -27,14 +24,15 @@ from analytics.dialects.base import Record, row
 from analytics.dialects.blocks import Recognised
 from analytics.dialects.turncap import PREFIX, Collector
 from analytics.dialects.turncap_bulk import Bulk
-from analytics.errors import InputError
+from analytics.errors import InputError, is_interrupt
 from analytics.otlp import UnreadablePieceError, framing, read, streams
 from analytics.otlp.records import Point, Unreadable
 from analytics.paths import STDIN
+from analytics.slices import Slice, Writer
 from analytics.warehouse import Warehouse
 from analytics.workers import Workers, useful
 
-SLICE = 128 << 20  # bytes of uncompressed content committed at once
+SLICE = 64 << 20  # bytes of uncompressed content written at once
 REASON = 500  # characters of a reason that are kept
 HOPELESS = 1000  # unreadable pieces after which a file that gave nothing else is given up
 
@@ -114,21 +112,22 @@ class Loader:
         self._done = 0  # bytes of whole files, as they lie on disk
         self.summary = Summary()
         self._collector = Collector()
-        self._seen: list[tuple[Any, ...]] = []
-        self._bulk: dict[str, list[pa.Table]] = {}
-        self._counters: dict[tuple[str, str, str, int], tuple[int, float]] = {}
-        self._marks: dict[str, ledger.Mark] = {}
-        self._waiting: list[tuple[Reject, str]] = []
-        self._bytes = 0
+        self._slice = Slice()
+        self._writer = Writer(warehouse, whole=strict)
 
     def load(self, paths: Sequence[str]) -> Summary:
         """Load every file, then derive. InputError, with nothing written, when no file held a record."""
         began = time.monotonic()
         with Workers(useful(_size(paths))) as workers:
-            for file, found in groupby(blocks(self._opened(paths), workers), key=attrgetter("file")):
-                self._file(file, found)
-            self._refuse_the_unrecognised()
-            self._flush()
+            try:
+                for file, found in groupby(blocks(self._opened(paths), workers), key=attrgetter("file")):
+                    self._file(file, found)
+                self._refuse_the_unrecognised()
+                self._flush()
+                self._writer.finish()
+            except BaseException as error:
+                self._writer.give_up(keep=is_interrupt(error))
+                raise
             self._progress(self._done, "deriving the turns that were touched")
             derived = derive(self.warehouse)
             self.summary.turns = derived + groups.assemble_pending(self.warehouse, workers)
@@ -145,6 +144,7 @@ class Loader:
         """Each file, standing behind what earlier loads read of it."""
         for path in paths:
             with streams.open_content(path) as raw:
+                self._writer.wait()  # what is asked of the database must not meet a slice half written
                 mark, content = ledger.resume(self.warehouse, streams.content_of(raw), path)
                 yield File(path, raw, content, mark, content.position)
 
@@ -152,7 +152,7 @@ class Loader:
         path, content, mark = file.path, file.content, file.mark
         told = FileSummary(path=path, known=file.known, recognised=mark.records > 0)
         self.summary.files.append(told)
-        told_before, waited_before = len(self.summary.rejects), len(self._waiting)
+        told_before, waited_before = len(self.summary.rejects), len(self._slice.rejects)
         tell = 0
         for one in found:
             block, tell = one.block, one.tell or 0
@@ -172,14 +172,14 @@ class Loader:
             mark = mark.at(block.end, block.lines, block.digest.hexdigest(), told.records)
             if block.torn.strip(b"\0 \t\r\n"):
                 mark = self._torn(block, content, mark, told)
-            self._marks[mark.fingerprint + mark.path] = mark
+            self._slice.marks[mark.fingerprint + mark.path] = mark
             told.lines, told.size = block.lines, mark.offset
-            self._bytes += block.end - block.offset
+            self._slice.size += block.end - block.offset
             if told.unreadable >= HOPELESS and not told.recognised and not told.foreign:
                 file.given_up = True
                 break
             self._progress(self._done + (tell if one.tell is not None else told.size), "")
-            if self._bytes >= SLICE and told.records:
+            if self._slice.size >= SLICE and told.records:
                 self._flush()
                 mark = mark.committed()
         if content.cut_short is not None:
@@ -188,8 +188,8 @@ class Loader:
             # One word on the whole file instead of one on each of its lines, and no ledger row: a later
             # turncap may know it.
             told.looks_like = told.looks_like or framing.likeness(content.head)
-            del self.summary.rejects[told_before:], self._waiting[waited_before:]
-            self._marks.pop(mark.fingerprint + mark.path, None)
+            del self.summary.rejects[told_before:], self._slice.rejects[waited_before:]
+            self._slice.marks.pop(mark.fingerprint + mark.path, None)
         self._done += tell
 
     def _in_bulk(
@@ -199,7 +199,7 @@ class Loader:
         if bulk is None:
             return range(len(block.pieces))
         if isinstance(bulk, Recognised):
-            self._seen += bulk.rows
+            self._slice.seen += bulk.rows
             told.records += bulk.records
             told.recognised = told.recognised or bulk.records > 0
             told.foreign += bulk.foreign
@@ -207,7 +207,7 @@ class Loader:
             told.looks_like = told.looks_like or bulk.looks_like
             return bulk.left
         for name, tables in bulk.tables.items():
-            self._bulk.setdefault(name, []).extend(tables)
+            self._slice.bulk.setdefault(name, []).extend(tables)
         told.records += bulk.events
         told.recognised = told.recognised or bulk.events > 0
         return bulk.left
@@ -271,7 +271,7 @@ class Loader:
             if (seen := dialect.recognise(record)) is not None:
                 told.recognised = True
                 told.records += 1
-                self._seen += [row(dialect.name, one) for one in seen]
+                self._slice.seen += [row(dialect.name, one) for one in seen]
                 return
         told.foreign += 1
         told.tool_like += tool_like(record)
@@ -291,7 +291,7 @@ class Loader:
         )  # fmt: skip
         since = point.at if point.delta and not point.started_at else point.started_at
         series, last = (resource, point.metric, attributes, since), (point.at, point.value)
-        self._counters[series] = max(self._counters.get(series, last), last)
+        self._slice.counters[series] = max(self._slice.counters.get(series, last), last)
 
     def _reject(
         self, path: str, line: int | None, offset: int, reasons: Sequence[str], mark: ledger.Mark
@@ -303,7 +303,7 @@ class Loader:
             if self.strict:
                 raise InputError(f"{reject} (--strict)")
             self.summary.rejects.append(reject)
-            self._waiting.append((reject, mark.fingerprint))
+            self._slice.rejects.append((path, line, offset, reject.reason, mark.fingerprint))
 
     def _refuse_the_unrecognised(self) -> None:
         """InputError when no file held a record; a reject for each that held none beside others."""
@@ -320,42 +320,14 @@ class Loader:
                 reason = f"no record that turncap knows; it looks like {one.looks_like}"
                 reject = Reject(path=one.path, line=None, offset=None, reason=reason)
                 self.summary.rejects.append(reject)
-                self._waiting.append((reject, ""))
+                self._slice.rejects.append((one.path, None, None, reason, ""))
 
     def _flush(self) -> None:
-        """Commit what was collected, with its ledger rows."""
-        if not (self._marks or self._waiting):
-            return
-        now = time.time_ns()
-        with self.warehouse.transaction():
-            for rows in self._collector.rows.values():
-                name = rows.table.name
-                found = self._bulk.pop(name, [])
-                if rows.rows:
-                    found.append(self.warehouse.arrow(name, rows.columns, rows.rows))
-                if found:
-                    self._fold(name, pa.concat_tables(found))
-            if self._seen:
-                groups.insert_seen(self.warehouse, self._seen)
-            _insert_counters(self.warehouse, self._counters)
-            ledger.write(self.warehouse, list(self._marks.values()), now)
-            ledger.write_rejects(
-                self.warehouse,
-                [(r.path, r.line, r.offset, r.reason, now, fingerprint) for r, fingerprint in self._waiting],
-            )
-        self._collector.clear()
-        self._seen.clear()
-        self._counters.clear()
-        self._marks.clear()
-        self._waiting.clear()
-        self._bytes = 0
-
-    def _fold(self, table: str, data: pa.Table) -> None:
-        self.warehouse.fold(table, data, key=("event_id", "source"))
-        with self.warehouse.staged(data.select(["turn_id"])):
-            self.warehouse.connection.execute(
-                "INSERT INTO pending SELECT DISTINCT 'turn', turn_id FROM staged"
-            )
+        """Have what was collected written, with its ledger rows."""
+        if self._slice.marks or self._slice.rejects:
+            self._slice.rows = self._collector.take()
+            self._writer.put(self._slice)
+            self._slice = Slice()
 
 
 def _size(paths: Sequence[str]) -> int | None:
@@ -365,22 +337,6 @@ def _size(paths: Sequence[str]) -> int | None:
 
 # What tells one process from another; other attributes of a resource may hold text.
 _RESOURCE = ("service.", "process.pid", "host.name", "k8s.pod.name", "container.id")
-
-
-def _insert_counters(
-    warehouse: Warehouse, counters: Mapping[tuple[str, str, str, int], tuple[int, float]]
-) -> None:
-    if not counters:
-        return
-    names = ("resource", "metric", "attributes", "started_at", "at", "value")
-    rows = [(*series, *last) for series, last in counters.items()]
-    with warehouse.staged(warehouse.arrow("counters", names, rows)):
-        warehouse.connection.execute(
-            "INSERT INTO counters BY NAME SELECT * FROM staged "
-            "ON CONFLICT (resource, metric, attributes, started_at) "
-            'DO UPDATE SET "at" = excluded."at", value = excluded.value '
-            'WHERE (excluded."at", excluded.value) > (counters."at", counters.value)'
-        )
 
 
 def load(

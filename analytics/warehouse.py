@@ -87,13 +87,21 @@ class Warehouse:
     @contextmanager
     def transaction(self) -> Iterator[duckdb.DuckDBPyConnection]:
         """All or nothing of what is done inside."""
-        self.connection.execute("BEGIN")
+        self.begin()
         try:
             yield self.connection
-            self.connection.execute("COMMIT")
+            self.commit()
         except BaseException:
             self.rollback()
             raise
+
+    def begin(self) -> None:
+        """Begin a transaction."""
+        self.connection.execute("BEGIN")
+
+    def commit(self) -> None:
+        """Commit the transaction that is open."""
+        self.connection.execute("COMMIT")
 
     def rollback(self) -> None:
         """Give up the transaction that is open, if one is."""
@@ -143,7 +151,7 @@ class Warehouse:
     def _fold(self, table: str, key: tuple[str, ...]) -> None:
         keys = ", ".join(key)
         ((clash,),) = self.rows(
-            f"SELECT (SELECT count(*) <> count(DISTINCT concat_ws('/', {keys})) FROM staged) OR "
+            f"SELECT (SELECT count(*) <> count(DISTINCT hash({keys})) FROM staged) OR "
             f"EXISTS (FROM {table} SEMI JOIN staged USING ({keys}))"
         )
         if not clash:

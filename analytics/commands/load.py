@@ -27,7 +27,7 @@ def configure(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--strict",
         action="store_true",
-        help="fail on the first input that cannot be read, and keep nothing of it",
+        help="fail on the first input that cannot be read, and keep nothing of this load",
     )
     parser.set_defaults(interrupted="what was read is kept, and the same command goes on from there")
 
@@ -36,6 +36,8 @@ def run(args: argparse.Namespace) -> int:
     """Load, say what was recognised, and name what was not."""
     from analytics.cli import ExitCode
 
+    if args.strict:
+        args.interrupted = "nothing of this load is kept"
     summary = _load(args)
     for line in summary.lines():
         print(line)

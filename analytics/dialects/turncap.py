@@ -194,6 +194,9 @@ _CHECKS: dict[str, Callable[[Any], bool]] = {
 }
 
 
+RowList = tuple[tuple[str, ...], list[tuple[Any, ...]]]  # columns, and rows in their order
+
+
 class Rows:
     """The rows of one raw table that wait to be written, as tuples in the order of `columns`.
 
@@ -288,7 +291,11 @@ class Collector:
     def __len__(self) -> int:
         return sum(map(len, self.rows.values()))
 
-    def clear(self) -> None:
-        """Forget the rows."""
+    def take(self) -> dict[str, RowList]:
+        """Give away the rows, by raw table."""
+        taken = {}
         for rows in self.rows.values():
-            rows.rows.clear()
+            if rows.rows:
+                taken[rows.table.name] = (rows.columns, rows.rows)
+                rows.rows = []
+        return taken

@@ -114,7 +114,9 @@ def _read(lines: Sequence[bytes], left: list[int]) -> Bulk | None:
     try:
         for head, kind, take_in in _KINDS:
             those = [
-                line for index, line in enumerate(lines) if index not in leaving and line.startswith(head)
+                line.removesuffix(b"\r")
+                for index, line in enumerate(lines)
+                if index not in leaving and line.startswith(head)
             ]
             if those:
                 take_in(_parse(those, kind), bulk)
@@ -134,10 +136,7 @@ class _Parsed:
 
 
 def _parse(lines: list[bytes], schema: pa.Schema) -> _Parsed:
-    data = b"\n".join(lines)
-    if b"\r" in data:
-        data = data.replace(b"\r\n", b"\n").removesuffix(b"\r")
-    attributes = Attributes(data)
+    attributes = Attributes(lines)
     skeleton = attributes.skeleton()
     for line in skeleton.json.split(b"\n"):
         require(_is_json(line))

@@ -9,6 +9,7 @@ cut out is compared byte by byte, so that whoever parses the skeleton as JSON ha
 from __future__ import annotations
 
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +23,9 @@ Words = np.ndarray[Any, np.dtype[np.uint64]]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _LONGEST = 2**31 - 256  # bytes that 32-bit offsets can tell apart
-_PAD = b"\n" * 64  # on both sides, so that a look some bytes ahead or back stays inside
-_BEYOND = 8  # tokens behind the last that look like nothing, so that a look some tokens ahead stays inside
-_QUOTE, _BACKSLASH, _NEWLINE, _COMMA = b'"\\\n,'
+# Around the text, so that a look some bytes or some quotes ahead or back stays inside, and finds nothing.
+_BEFORE, _BEHIND = b" " * 32, b" " * 32 + b'"' * 16 + b" " * 32
+_QUOTE, _BACKSLASH, _COMMA = b'"\\,'
 
 _KEY = b'{"key":"'
 _TEXT, _INT, _BOOL, _DOUBLE, _LIST = (
@@ -79,10 +80,8 @@ class _Text:
         )
         return every.take(pa.array(np.arange(0, len(offsets) - 1, 2)))
 
-    def tokens(self) -> tuple[Places, Places, Places]:
-        """Where texts begin and end (their quotes), and the places of backslashes."""
-        lines = np.flatnonzero(self.bytes < 32)
-        require(self.bytes[lines] == _NEWLINE)
+    def tokens(self, lines: Places) -> tuple[Places, Places, Places]:
+        """Where texts begin and end (their quotes), and the places of backslashes; `lines` end at these."""
         quotes = np.flatnonzero(self.bytes == _QUOTE)
         backslashes = quotes[:0]
         if b"\\" in self.data:
@@ -93,9 +92,10 @@ class _Text:
             behind = np.flatnonzero(self.bytes[quotes - 1] == _BACKSLASH)
             begun = run[np.searchsorted(backslashes, quotes[behind] - 1)]
             quotes = np.delete(quotes, behind[(quotes[behind] - begun) % 2 == 1])
-        require(np.searchsorted(quotes, lines) % 2 == 0)  # no text goes over a line's end
-        beyond = np.full(_BEYOND, len(self.data) - len(_PAD) // 2)
-        return np.append(quotes[::2], beyond), np.append(quotes[1::2], beyond + 1), backslashes
+        # No text goes over a line's end, nor holds another character that JSON would write as an escape.
+        require(np.searchsorted(quotes, lines) % 2 == 0)
+        require(np.count_nonzero(self.bytes < 32) == len(lines))
+        return quotes[:-1:2], quotes[1::2], backslashes
 
 
 def _paired(begin: Places, end: Places) -> np.ndarray[Any, np.dtype[np.int32]]:
@@ -128,15 +128,19 @@ class _Elements:
 
 
 class Attributes:
-    """The attributes of lines of JSON, numbered in their order from 0; IrregularError where one has another
-    form."""
+    """The attributes of some lines of JSON, numbered in their order from 0.
 
-    def __init__(self, lines: bytes) -> None:
-        require(len(lines) < _LONGEST)
-        if not lines.isascii():
-            lines.decode()  # Arrow would take bytes that are no UTF-8
-        self._text = text = _Text(_PAD + lines + _PAD)
-        begin, end, backslashes = text.tokens()
+    IrregularError where one of them has another form.
+    """
+
+    def __init__(self, lines: Sequence[bytes]) -> None:
+        ends = np.cumsum([len(line) + 1 for line in lines]) + (len(_BEFORE) - 1)
+        require(ends[-1] < _LONGEST)
+        data = b"\n".join((_BEFORE + lines[0], *lines[1:], _BEHIND))
+        if not data.isascii():
+            data.decode()  # Arrow would take bytes that are no UTF-8
+        self._text = text = _Text(data)
+        begin, end, backslashes = text.tokens(ends)
         escaped = np.unique(np.searchsorted(begin, backslashes) - 1)  # tokens
         opening = text.words(begin - 1)
         key = np.flatnonzero(opening == _word(_KEY))
@@ -196,13 +200,13 @@ class Attributes:
         # A number that no text can know of: what stands in an attribute's place there is told apart.
         salt = secrets.randbits(61)
         parts: list[bytes] = []
-        at = len(_PAD)
+        at = len(_BEFORE)
         for run, (begin, end) in enumerate(
             zip(self._begin[first].tolist(), self._end[behind - 1].tolist() if len(self) else [], strict=True)
         ):
             parts += data[at:begin], b"%d" % (salt + run)
             at = end
-        parts.append(data[at : -len(_PAD)])
+        parts.append(data[at : -len(_BEHIND) - 1])
         return Skeleton(json=b"".join(parts), salt=salt, first=first, behind=behind)
 
     def _of(self, literal: bytes) -> Places:

@@ -20,7 +20,7 @@ import zstandard
 
 from analytics.otlp.framing import GZIP, ZSTD, Split, splitter
 
-BLOCK = 8 << 20  # bytes of uncompressed content in one block, give or take a line
+BLOCK = 4 << 20  # bytes of uncompressed content in one block, give or take a line
 HEAD = 1 << 16  # bytes by which content is looked at and known again
 _READ = 1 << 20
 _READ_PACKED = 1 << 15  # telemetry packs well: this much unfolds to a megabyte

@@ -11,9 +11,10 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from analytics import loading, slices
 from analytics.cli import main
 from tests.analytics.telemetry import START, Event, log_line, small_turn, span, span_line
-from tests.analytics.test_load import query
+from tests.analytics.test_load import dump, query
 
 GOOD = log_line(small_turn())
 FOREIGN = log_line([Event(name="app.started", at=START, attributes={"x": 1})])
@@ -88,6 +89,25 @@ def test_strict_stops_at_the_first_bad_line_and_leaves_no_turn(
     assert not db.exists()
     path.write_bytes(GOOD)
     assert main(["load", str(path), "--db", str(db), "--strict"]) == 0
+
+
+def test_strict_keeps_nothing_of_a_load_that_fails_however_late(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(loading, "SLICE", 1)
+    monkeypatch.setattr(slices, "COMMIT", 1)
+    first, second, db = tmp_path / "a.jsonl", tmp_path / "b.jsonl", tmp_path / "t.duckdb"
+    first.write_bytes(GOOD)
+    assert main(["load", str(first), "--db", str(db)]) == 0
+    capsys.readouterr()
+    before = dump(db)
+    other = GOOD.replace(b'"h-7', b'"h-8')
+    first.write_bytes(GOOD + other)
+    second.write_bytes(b"{broken}\n")
+    refused(["load", str(first), str(second), "--db", str(db), "--strict"], capsys)
+    assert dump(db) == before
+    assert main(["load", str(first), str(second), "--db", str(db)]) == 3
+    assert query(db, "SELECT count(*) FROM turns") == [(2,)]
 
 
 @pytest.mark.parametrize(

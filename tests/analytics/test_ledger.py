@@ -11,7 +11,7 @@ from typing import Any
 import duckdb
 import pytest
 
-from analytics import loading, warehouse
+from analytics import loading, slices, warehouse
 from analytics.cli import main
 from analytics.otlp import streams
 from tests.analytics.telemetry import START, counter, log_line, metric_line, small_turn
@@ -139,13 +139,15 @@ class Dying:
         return getattr(self._connection, name)
 
 
+@pytest.mark.parametrize("commit", [1, slices.COMMIT], ids=["often committed", "committed once"])
 @pytest.mark.parametrize("dies_at", [3, 21, 75, 140, 155, 170])
 def test_a_load_that_dies_anywhere_is_made_good_by_the_next(
-    dies_at: int, tmp_path: Path, clean: Any, monkeypatch: pytest.MonkeyPatch
+    dies_at: int, commit: int, tmp_path: Path, clean: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path, db = tmp_path / "f.jsonl", tmp_path / "t.duckdb"
     path.write_bytes(CONTENT)
     monkeypatch.setattr(loading, "SLICE", 1)
+    monkeypatch.setattr(slices, "COMMIT", commit)
     monkeypatch.setattr(streams, "BLOCK", 20_000)
     monkeypatch.setattr(streams, "_READ", 10_000)
     connect = warehouse.connect
