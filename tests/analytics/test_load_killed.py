@@ -18,6 +18,12 @@ from tests.analytics.test_load import dump, query, telemetry
 
 pytestmark = pytest.mark.heavy
 
+# With commits often enough that a load of 100 MB is killed between them, and in them.
+LOAD = (
+    "import sys; from analytics import cli, loading, slices; "
+    "loading.SLICE, slices.COMMIT = 4 << 20, 16 << 20; sys.exit(cli.main(sys.argv[1:]))"
+)
+
 
 @pytest.fixture(scope="module")
 def exported(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -44,7 +50,7 @@ def clean(exported: Path) -> tuple[Path, float]:
 
 
 def _start(path: Path, db: Path) -> subprocess.Popen[str]:
-    command = [sys.executable, "-m", "analytics", "load", str(path), "--db", str(db)]
+    command = [sys.executable, "-c", LOAD, "load", str(path), "--db", str(db)]
     return subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
 
 
