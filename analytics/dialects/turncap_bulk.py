@@ -7,7 +7,7 @@ conforming exporters write and keeps the contract, and then gives the rows that 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,18 +19,8 @@ import pyarrow.json
 
 from analytics.dialects.base import Source
 from analytics.dialects.turncap import BOOL, FLOAT, INT, INTS, TABLES, TEXT, TEXTS, TURN_SOURCE, RawTable
-from analytics.otlp.attributes import Attributes, IrregularError, Skeleton, require
+from analytics.otlp.attributes import Attributes, IrregularError, Kind, Skeleton, require
 from guard import names
-
-ARROW: dict[str, pa.DataType] = {
-    TEXT: pa.string(),
-    INT: pa.int64(),
-    FLOAT: pa.float64(),
-    BOOL: pa.bool_(),
-    INTS: pa.list_(pa.int64()),
-    TEXTS: pa.list_(pa.string()),
-}
-
 
 # A pass over the bytes that builds nothing: it proves that a line is JSON, and bounds its nesting.
 _skim = msgspec.json.Decoder(msgspec.Raw).decode
@@ -74,6 +64,17 @@ _NAMES = tuple(
         ]
     )
 )
+# Raw table -> its attributes and those that every event has, with the type of each.
+_COLUMNS = {
+    table.name: {
+        names.EVENT_ID: TEXT, names.TURN_ID: TEXT, names.GUARD_ID: TEXT, names.TURN_SEQ: INT,
+        names.SCHEMA: INT, **table.attributes,
+    }
+    for table in TABLES.values()
+}  # fmt: skip
+_KINDS_OF: dict[str, Kind] = {
+    TEXT: "text", INT: "integer", BOOL: "truth", FLOAT: "fraction", INTS: "integers", TEXTS: "texts",
+}  # fmt: skip
 _CODE = {name: code for code, name in enumerate(_NAMES)}
 _NAME_SET = pa.array(_NAMES)
 
@@ -259,7 +260,7 @@ class _Shredder:
         code = parsed.code[which]
         known = code >= 0
         # Where each record has each attribute: one row a record, −1 where it has none.
-        self._where = np.full((len(names), len(_NAMES)), -1, dtype=np.int32)
+        self._where = np.full((len(names), len(_NAMES)), -1)
         self._where[parent[known], code[known]] = which[known]
         require(np.count_nonzero(self._where >= 0) == np.count_nonzero(known))  # no key twice in one record
 
@@ -272,61 +273,54 @@ class _Shredder:
         for number, table in enumerate(TABLES.values()):
             rows = np.flatnonzero(of_table == number)
             if len(rows):
-                self._table(table, rows, source, self._picked(names.EVENT_ID, TEXT, rows), bulk)
+                self._table(table, rows, source, self._picked(rows, _COLUMNS[table.name]), bulk)
 
     def turn_spans(self, bulk: Bulk) -> None:
         """The rows that the turns' spans themselves give, as a last copy of their ends."""
         rows = np.arange(len(self.names))
+        table = TABLES[names.TURN_ENDED]
         for name in (names.TURN_ID, names.GUARD_ID, names.TURN_SEQ):
-            if (self._where[:, _CODE[name]] < 0).any():
-                raise IrregularError  # its events would have to say
-        turn = self._picked(names.TURN_ID, TEXT, rows)
-        event_id = pc.binary_join_element_wise(turn, "span", "/")
-        self._table(TABLES[names.TURN_ENDED], rows, TURN_SOURCE, event_id, bulk)
+            require(self._where[:, _CODE[name]] >= 0)  # else its events would have to say
+        picked = self._picked(rows, {**_COLUMNS[table.name], names.EVENT_ID: None})
+        picked[names.EVENT_ID] = pc.binary_join_element_wise(picked[names.TURN_ID], "span", "/")
+        self._table(table, rows, TURN_SOURCE, picked, bulk)
 
     def _table(
-        self, table: RawTable, rows: np.ndarray[Any, Any], source: str, event_id: pa.Array, bulk: Bulk
+        self,
+        table: RawTable,
+        rows: np.ndarray[Any, Any],
+        source: str,
+        picked: dict[str, pa.Array],
+        bulk: Bulk,
     ) -> None:
         for name in table.required:
-            if (self._where[rows, _CODE[name]] < 0).any():
-                raise IrregularError
-        turn_id = self._picked(names.TURN_ID, TEXT, rows)
-        version = self._picked(names.SCHEMA, INT, rows)
-        lacking = event_id.null_count or turn_id.null_count
-        if lacking or pc.any(pc.or_(pc.equal(event_id, ""), pc.equal(turn_id, ""))).as_py():
-            raise IrregularError
-        if pc.any(pc.greater(version, names.SCHEMA_VERSION)).as_py():
-            raise IrregularError
+            require(self._where[rows, _CODE[name]] >= 0)
+        for name in (names.EVENT_ID, names.TURN_ID):
+            require(picked[name].null_count == 0 and not pc.any(pc.equal(picked[name], "")).as_py())
+        require(not pc.any(pc.greater(picked[names.SCHEMA], names.SCHEMA_VERSION)).as_py())
         taken = pa.array(rows)
         columns = [
-            event_id, turn_id, pa.array([source] * len(rows), _TEXT), self._at.take(taken),
-            self._picked(names.GUARD_ID, TEXT, rows), self._picked(names.TURN_SEQ, INT, rows), version,
-            self._versions.take(taken),
-            *(self._picked(name, kind, rows) for name, kind in table.attributes.items()),
+            picked[names.EVENT_ID], picked[names.TURN_ID], pa.repeat(source, len(rows)),
+            self._at.take(taken), picked[names.GUARD_ID], picked[names.TURN_SEQ], picked[names.SCHEMA],
+            self._versions.take(taken), *(picked[name] for name in table.attributes),
         ]  # fmt: skip
         arrow = pa.Table.from_arrays(columns, names=list(table.columns()))
         bulk.tables.setdefault(table.name, []).append(arrow)
         bulk.events += len(rows)
 
-    def _picked(self, name: str, kind: str, rows: np.ndarray[Any, Any]) -> pa.Array:
-        """One attribute of some records; every one that is there must be of its kind."""
-        where = self._where[rows, _CODE[name]]
-        absent = int(np.count_nonzero(where < 0))
-        if absent == len(rows):
-            return pa.nulls(len(rows), ARROW[kind])
-        values = self._attributes
-        match kind:
-            case "TEXT":
-                found = values.texts(where)
-            case "BIGINT":
-                found = values.ints(where)
-            case "BOOLEAN":
-                found = values.bools(where)
-            case "DOUBLE":
-                found = values.doubles(where)
-            case "BIGINT[]":
-                found = values.int_lists(where)
-            case _:
-                found = values.text_lists(where)
-        require(found.null_count == absent)
-        return found
+    def _picked(self, rows: np.ndarray[Any, Any], wanted: Mapping[str, str | None]) -> dict[str, pa.Array]:
+        """Attributes of some records, by name; every one that is there must be of its kind."""
+        picked: dict[str, pa.Array] = {}
+        of_kind: dict[str, list[str]] = {}
+        for name, kind in wanted.items():
+            if kind is not None:
+                of_kind.setdefault(kind, []).append(name)
+        for kind, those in of_kind.items():
+            # One column after the other in a single one: a step costs more than most columns.
+            codes = np.array([_CODE[name] for name in those])
+            where = self._where[np.ix_(rows, codes)].T.ravel()
+            found = self._attributes.column(_KINDS_OF[kind], where)
+            require(found.null_count == np.count_nonzero(where < 0))
+            for number, name in enumerate(those):
+                picked[name] = found.slice(number * len(rows), len(rows))
+        return picked

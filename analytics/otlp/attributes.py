@@ -11,7 +11,7 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import orjson
@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 
 Places = np.ndarray[Any, np.dtype[np.int64]]
 Words = np.ndarray[Any, np.dtype[np.uint64]]
+Kind = Literal["text", "integer", "truth", "fraction", "texts", "integers"]
 Flags = np.ndarray[Any, np.dtype[np.bool_]]
 
 _LONGEST = 2**31 - 256  # bytes that 32-bit offsets can tell apart
@@ -78,7 +79,7 @@ class _Text:
         every = pa.Array.from_buffers(
             pa.string(), len(offsets) - 1, [None, pa.py_buffer(offsets), pa.py_buffer(self.data)]
         )
-        return every.take(pa.array(np.arange(0, len(offsets) - 1, 2)))
+        return every.take(_evens(len(begin)))
 
     def tokens(self, lines: Places) -> tuple[Places, Places, Places]:
         """Where texts begin and end (their quotes), and the places of backslashes; `lines` end at these."""
@@ -153,41 +154,33 @@ class Attributes:
         texts.values = _unescaped(texts.values, np.flatnonzero(np.isin(texts.token, escaped)))
         ints = _Elements(text, begin, end, opening, b"intValue")
         ints.values = _whole(ints.values)
-        self._text_at = self._alone(_TEXT, texts, key)
-        self._int_at = self._alone(_INT, ints, key)
-        self._bools, self._bool_at = self._truths()
-        self._doubles, self._double_at = self._fractions(begin[key + 4])
-        self._texts, self._ints = texts.values, ints.values
-        self._text_lists, self._int_lists = self._lists(texts, ints, key, begin)
+        truths, truth_at = self._truths()
+        fractions, fraction_at = self._fractions(begin[key + 4])
+        int_at = self._alone(_INT, ints, key)
+        # A float must be able to tell an integer that stands for a fraction.
+        whole = ints.values.to_numpy(zero_copy_only=False)
+        told = np.append((whole >= -(2**53)) & (whole <= 2**53), False)[int_at]
+        # Kind -> its values, and which of them each attribute has; -1 for those of another kind.
+        self._columns = {
+            "text": (texts.values, self._alone(_TEXT, texts, key)),
+            "integer": (ints.values, int_at),
+            "truth": (truths, truth_at),
+            "fraction": (
+                pa.concat_arrays([fractions, ints.values.cast(pa.float64(), safe=False)]),
+                np.where(told, int_at + len(fractions), fraction_at),
+            ),
+        }
+        self._columns["texts"], self._columns["integers"] = self._lists(texts, ints, key, begin)
         require(self._end > 0)
 
     def __len__(self) -> int:
         return len(self._end)
 
-    def texts(self, which: Places) -> pa.Array:
-        """The texts of these attributes; null where it is -1 or has another kind, as in all of these."""
-        return _taken(self._texts, self._text_at, which)
-
-    def ints(self, which: Places) -> pa.Array:
-        """The integers of these attributes."""
-        return _taken(self._ints, self._int_at, which)
-
-    def bools(self, which: Places) -> pa.Array:
-        """The truth values of these attributes."""
-        return _taken(self._bools, self._bool_at, which)
-
-    def doubles(self, which: Places) -> pa.Array:
-        """The fractions of these attributes, and the integers as such."""
-        whole = self.ints(which).cast(pa.float64())
-        return pc.coalesce(_taken(self._doubles, self._double_at, which), whole)
-
-    def text_lists(self, which: Places) -> pa.Array:
-        """The lists of texts of these attributes."""
-        return _listed(self._texts, *self._text_lists, which)
-
-    def int_lists(self, which: Places) -> pa.Array:
-        """The lists of integers of these attributes."""
-        return _listed(self._ints, *self._int_lists, which)
+    def column(self, kind: Kind, which: Places) -> pa.Array:
+        """The values of these attributes; null where it is -1 or the attribute has another kind."""
+        values, at = self._columns[kind]
+        number = np.where(which < 0, -1, at[which]) if len(at) else np.full(len(which), -1)
+        return values.take(pa.array(number, mask=number < 0))
 
     def skeleton(self) -> Skeleton:
         """The lines with a number in place of each run of attributes."""
@@ -237,16 +230,16 @@ class Attributes:
         at = self._named[which] + len(_DOUBLE)
         parts = pc.split_pattern(self._text.slices(at, after[which]), "}}", max_splits=1)
         require(pc.list_value_length(parts).to_numpy(zero_copy_only=False) == 2)
-        numbers = parts.flatten().take(pa.array(np.arange(0, 2 * len(which), 2)))
+        numbers = parts.flatten().take(_evens(len(which)))
         require(pc.match_substring_regex(numbers, _NUMBER).to_numpy(zero_copy_only=False))
         self._end[which] = at + pc.binary_length(numbers).to_numpy() + 2
         return numbers.cast(pa.float64()), _spread(which, np.arange(len(which)), len(self))
 
     def _lists(
         self, texts: _Elements, ints: _Elements, key: Places, begin: Places
-    ) -> tuple[tuple[Places, Places], tuple[Places, Places]]:
-        """For either kind: the numbers of each list's first value and of the one behind its last. A list of
-        nothing is of either kind; -1 for what is no list of the kind."""
+    ) -> list[tuple[pa.Array, Places]]:
+        """The lists of texts and of integers, and which of them each attribute has; a list of nothing may be
+        either."""
         which = self._of(_LIST)
         at = self._named[which] + len(_LIST)
         absent = self._text.holds(b"}}}", at)
@@ -267,10 +260,12 @@ class Attributes:
             last = elements.last(number)
             require(self._text.holds(b'"}]}}}', elements.end[last]))
             self._end[lists] = elements.end[last] + 6
-            low, high = (_spread(lists, bound, len(self)) for bound in (number, last + 1))
-            low[nothing] = high[nothing] = 0
-            found.append((low, high))
-        return found[0], found[1]
+            low, high = np.append(number, len(elements.values)), np.append(last + 1, len(elements.values))
+            every = pa.ListArray.from_arrays(pa.array(_paired(low, high)), elements.values)
+            at_list = _spread(lists, np.arange(len(lists)), len(self))
+            at_list[nothing] = len(lists)
+            found.append((every.take(_evens(len(low))), at_list))
+        return found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -302,18 +297,8 @@ def _spread(which: Places, values: Places, count: int) -> Places:
     return spread
 
 
-def _taken(values: pa.Array, at: Places, which: Places) -> pa.Array:
-    number = np.where(which < 0, -1, at[which]) if len(at) else np.full(len(which), -1)
-    return values.take(pa.array(number, mask=number < 0))
-
-
-def _listed(values: pa.Array, low: Places, high: Places, which: Places) -> pa.Array:
-    lacking = (which < 0) | (low[which] < 0) if len(low) else np.ones(len(which), bool)
-    held = ~lacking & (high[which] > low[which]) if len(low) else ~lacking
-    end = np.maximum.accumulate(np.where(held, high[which], 0)) if len(which) else which
-    offsets = _paired(np.where(held, low[which], end), end)
-    every = pa.ListArray.from_arrays(pa.array(offsets), values)
-    return every.take(pa.array(np.arange(0, 2 * len(which), 2), mask=lacking))
+def _evens(count: int) -> pa.Array:
+    return pa.array(np.arange(0, 2 * count, 2))
 
 
 def _whole(texts: pa.Array) -> pa.Array:

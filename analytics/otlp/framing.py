@@ -43,10 +43,9 @@ class Lines:
 
     def __call__(self, data: bytes, *, last: bool) -> Split:
         """All but what follows the last newline."""
-        used = data.rfind(b"\n") + 1
-        pieces = data[:used].split(b"\n")
-        pieces.pop()
-        return Split(pieces=pieces, used=used, count=len(pieces))
+        pieces = data.split(b"\n")
+        rest = pieces.pop()
+        return Split(pieces=pieces, used=len(data) - len(rest), count=len(pieces))
 
 
 class Documents:

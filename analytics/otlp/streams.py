@@ -29,7 +29,7 @@ _READ_PACKED = 1 << 15  # telemetry packs well: this much unfolds to a megabyte
 class Hash(Protocol):
     """What hashlib's objects share."""
 
-    def update(self, data: bytes, /) -> None:
+    def update(self, data: bytes | memoryview, /) -> None:
         """Take in more bytes."""
 
     def copy(self) -> Hash:
@@ -179,7 +179,7 @@ class Content:
             found = self.split(data, last=not chunk)
             rest = data[found.used :]
             if found.used or not chunk:
-                yield self._block(data[: found.used], found, b"" if chunk else rest)
+                yield self._block(memoryview(data)[: found.used], found, b"" if chunk else rest)
             if not chunk:
                 return
             # A piece longer than the block: wait for twice as much before looking again.
@@ -190,7 +190,7 @@ class Content:
         self.digest.update(torn)
         self.position += len(torn)
 
-    def _block(self, data: bytes, found: Split, torn: bytes) -> Block:
+    def _block(self, data: memoryview, found: Split, torn: bytes) -> Block:
         offset, line = self.position, self.lines + 1
         self.digest.update(data)
         self.position += len(data)
