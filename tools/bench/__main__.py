@@ -12,13 +12,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-# Name -> module, in the order in which they run.
+# Name -> module and its arguments, in the order in which they run.
 BENCHES = {
-    "guard": "tools.bench.guard",
-    "load": "tools.bench.load",
-    "dialects": "tools.bench.dialects",
-    "replay": "tools.bench.replay",
-    "scale": "tools.bench.scale",
+    "guard": ["tools.bench.guard"],
+    "load": ["tools.bench.load", "--large"],
+    "dialects": ["tools.bench.dialects"],
+    "replay": ["tools.bench.replay"],
+    "scale": ["tools.bench.scale"],
 }
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "bench"
 
@@ -27,7 +27,7 @@ def run(name: str, *, write: bool) -> int:
     """Run one measurement, show what it prints, and keep it where that is wanted; its exit code."""
     print(f"== {name}", flush=True)
     printed: list[str] = []
-    command = [sys.executable, "-m", BENCHES[name]]
+    command = [sys.executable, "-m", *BENCHES[name]]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)

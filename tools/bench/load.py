@@ -117,12 +117,15 @@ def main() -> int:
         with plain.open("rb") as source, (scratch / "packed.zst").open("wb") as target:
             zstandard.ZstdCompressor(level=3).copy_stream(source, target)
         files = {"plain": plain, "gzip": scratch / "packed.gz", "zstd": scratch / "packed.zst"}
+        busy = os.getloadavg()
         parsed: list[Run] = []
         loaded: dict[str, list[Run]] = {kind: [] for kind in files}
         for _ in range(args.runs):
             parsed.append(parse(plain))
             for kind, path in files.items():
                 loaded[kind].append(load(path, scratch))
+        before = ", ".join(f"{one:.1f}" for one in busy)
+        print(f"load average of {os.cpu_count()} processors before: {before} (1, 5, 15 min)")
         print(f"{size:,.0f} MB, medians of {args.runs}, MB/s by the wall and by CPU, most memory:")
         for word, runs in (
             ("orjson.loads", parsed),
