@@ -15,7 +15,7 @@ from analytics.warehouse import Warehouse
 from guard.errors import PolicyError
 from guard.policy import CapPolicy
 
-BATCH = 40_000  # turns at a time
+BATCH = 64_000  # turns at a time
 
 # Tables of one batch, in this order: what a later one reads is there.
 _TEMPORARY = ("started", "ended", "chunks")
