@@ -32,7 +32,7 @@ from analytics.slices import Slice, Writer
 from analytics.warehouse import Warehouse
 from analytics.workers import Workers, useful
 
-SLICE = 64 << 20  # bytes of uncompressed content written at once
+SLICE = 128 << 20  # bytes of uncompressed content written at once
 REASON = 500  # characters of a reason that are kept
 HOPELESS = 1000  # unreadable pieces after which a file that gave nothing else is given up
 

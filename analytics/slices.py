@@ -18,7 +18,7 @@ from analytics import groups, ledger
 from analytics.dialects.turncap import RowList
 from analytics.warehouse import Warehouse
 
-COMMIT = 128 << 20  # bytes of uncompressed content after which what was written is committed
+COMMIT = 256 << 20  # bytes of uncompressed content after which what was written is committed
 
 Series = tuple[str, str, str, int]  # of a counter: resource, metric, attributes, begin
 

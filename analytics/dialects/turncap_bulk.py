@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import msgspec
@@ -76,7 +77,12 @@ _KINDS_OF: dict[str, Kind] = {
     TEXT: "text", INT: "integer", BOOL: "truth", FLOAT: "fraction", INTS: "integers", TEXTS: "texts",
 }  # fmt: skip
 _CODE = {name: code for code, name in enumerate(_NAMES)}
-_NAME_SET = pa.array(_NAMES)
+
+
+@cache
+def _name_set() -> pa.Array:
+    """Not made while this is imported: pyarrow's first array imports pandas, which a worker has time for."""
+    return pa.array(_NAMES)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -147,7 +153,7 @@ def _parse(lines: list[bytes], schema: pa.Schema) -> _Parsed:
         parse_options=pa.json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
     require(table.num_rows == len(lines))
-    code = pc.index_in(attributes.key, value_set=_NAME_SET).fill_null(-1).to_numpy()
+    code = pc.index_in(attributes.key, value_set=_name_set()).fill_null(-1).to_numpy()
     return _Parsed(
         column=table.column(0).combine_chunks(), skeleton=skeleton, attributes=attributes, code=code
     )

@@ -11,13 +11,11 @@ from collections.abc import Iterator
 
 import zstandard
 
-from analytics.otlp import jsonform, protoform
+from analytics.otlp import jsonform
 from analytics.otlp.framing import ZSTD
-from analytics.otlp.records import Item
+from analytics.otlp.records import Item, UnreadablePieceError
 
-
-class UnreadablePieceError(ValueError):
-    """A line or frame that is neither JSON nor protobuf; the message says why."""
+__all__ = ["UnreadablePieceError", "read"]
 
 
 def read(piece: bytes) -> Iterator[Item]:
@@ -27,12 +25,12 @@ def read(piece: bytes) -> Iterator[Item]:
         UnreadablePieceError: it is neither JSON nor protobuf.
     """
     try:
-        if piece.startswith(b"{"):
-            return jsonform.read(piece)
         if piece.startswith(ZSTD):
             return read(zstandard.ZstdDecompressor().decompressobj().decompress(piece))
         if piece.startswith(b"\n"):
+            from analytics.otlp import protoform  # few files need it, and it takes a while
+
             return protoform.read(piece)
         return jsonform.read(piece)
-    except (jsonform.NotJsonError, protoform.NotProtobufError, zstandard.ZstdError) as error:
+    except zstandard.ZstdError as error:
         raise UnreadablePieceError(str(error)) from None

@@ -19,15 +19,11 @@ import orjson
 
 from analytics.dialects.base import Record, Source
 from analytics.otlp import model, records
-from analytics.otlp.records import Item, Unreadable
+from analytics.otlp.records import Item, Unreadable, UnreadablePieceError
 
 _export = msgspec.json.Decoder(model.Export).decode
 _EXPORT = b'{"resource'  # how exporters begin a line
 _ENVELOPES = ("resourceLogs", "resourceSpans", "resourceMetrics")
-
-
-class NotJsonError(ValueError):
-    """A piece that is no JSON; the message says where it breaks."""
 
 
 def line(piece: bytes) -> Record | None:
@@ -44,7 +40,7 @@ def line(piece: bytes) -> Record | None:
 
 
 def read(piece: bytes) -> Iterator[Item]:
-    """Everything in one piece; NotJsonError when it is none."""
+    """Everything in one piece; UnreadablePieceError when it is none."""
     if (found := line(piece)) is not None:
         return iter((found,))
     try:
@@ -80,7 +76,7 @@ def _patient(piece: bytes) -> Iterator[Item]:
     try:
         parsed = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise NotJsonError(str(error)) from None
+        raise UnreadablePieceError(str(error)) from None
     return values(parsed)
 
 

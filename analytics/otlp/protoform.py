@@ -12,18 +12,14 @@ from opentelemetry.proto.trace.v1.trace_pb2 import TracesData
 
 from analytics.otlp import jsonform
 from analytics.otlp.framing import varint
-from analytics.otlp.records import Item
+from analytics.otlp.records import Item, UnreadablePieceError
 from guard.otlp_json import to_json
 
 _VARINT, _FIXED64, _BYTES = 0, 1, 2
 
 
-class NotProtobufError(ValueError):
-    """A piece that is no export request in protobuf."""
-
-
 def read(piece: bytes) -> Iterator[Item]:
-    """Everything in one message; NotProtobufError when it is none."""
+    """Everything in one message; UnreadablePieceError when it is none."""
     try:
         kind = _signal(piece)
         if kind is None:
@@ -32,7 +28,7 @@ def read(piece: bytes) -> Iterator[Item]:
         message.ParseFromString(piece)
         return jsonform.read(orjson.dumps(to_json(message)))
     except (DecodeError, ValueError, orjson.JSONEncodeError) as error:
-        raise NotProtobufError(str(error) or "cannot be parsed") from None
+        raise UnreadablePieceError(str(error) or "cannot be parsed") from None
 
 
 def _signal(piece: bytes) -> type[Message] | None:
@@ -59,23 +55,23 @@ def _fields(data: bytes, want: int | None = None) -> Iterator[tuple[int, int, by
     while at < len(data):
         tag = varint(data, at)
         if tag is None:
-            raise NotProtobufError("a field is cut short")
+            raise UnreadablePieceError("a field is cut short")
         number, wire = tag[0] >> 3, tag[0] & 7
         at, body = tag[1], b""
         if wire == _BYTES:
             length = varint(data, at)
             if length is None or length[1] + length[0] > len(data):
-                raise NotProtobufError("a field is longer than the message")
+                raise UnreadablePieceError("a field is longer than the message")
             body = data[length[1] : length[1] + length[0]]
             at = length[1] + length[0]
         elif wire == _VARINT:
             value = varint(data, at)
             if value is None:
-                raise NotProtobufError("a field is cut short")
+                raise UnreadablePieceError("a field is cut short")
             at = value[1]
         elif wire in (1, 5):
             at += 8 if wire == _FIXED64 else 4
         else:
-            raise NotProtobufError(f"wire type {wire} does not exist")
+            raise UnreadablePieceError(f"wire type {wire} does not exist")
         if want in (None, number):
             yield number, wire, body

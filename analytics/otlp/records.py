@@ -20,6 +20,10 @@ _UNREADABLE = (ValueError, RecursionError, msgspec.DecodeError)
 _NAME_LENGTH = 256  # a body longer than this is text, not an event's name
 
 
+class UnreadablePieceError(ValueError):
+    """A line or frame that is neither JSON nor protobuf; the message says why."""
+
+
 @dataclass(slots=True, kw_only=True)
 class Point:
     """One data point of a sum or a gauge, or the count of a histogram (`<name>.count`, and `.sum`)."""
