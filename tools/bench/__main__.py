@@ -20,6 +20,7 @@ BENCHES = {
     "replay": ["tools.bench.replay"],
     "scale": ["tools.bench.scale"],
 }
+WRITES_ITSELF = {"guard"}  # a table and JSON, with `--write`
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "bench"
 
 
@@ -27,12 +28,13 @@ def run(name: str, *, write: bool) -> int:
     """Run one measurement, show what it prints, and keep it where that is wanted; its exit code."""
     print(f"== {name}", flush=True)
     printed: list[str] = []
-    command = [sys.executable, "-m", *BENCHES[name]]
+    itself = name in WRITES_ITSELF
+    command = [sys.executable, "-m", *BENCHES[name], *(["--write"] if write and itself else [])]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         for line in process.stdout or ():
             print(line, end="", flush=True)
             printed.append(line)
-    if write:
+    if write and not itself:
         DOCS.mkdir(parents=True, exist_ok=True)
         where = f"{platform.machine()}, Python {platform.python_version()}"
         head = f"# {name}\n\nWritten by `python -m tools.bench --only {name} --write` ({where}).\n\n```\n"

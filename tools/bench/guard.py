@@ -325,8 +325,9 @@ def main() -> int:
         machine = f"Python {platform.python_version()}, {platform.machine()}; one run, medians, CPU time."
         lines = [f"| {name} | {value} |" for name, value in rows]
         (DOCS / "guard.md").write_text(
-            "# What the guard costs\n\nWritten by `python -m tools.bench.guard --write`. "
-            f"{machine} Ratios are what to read: absolute times depend on the machine.\n\n"
+            "# What the guard costs\n\nWritten by `python -m tools.bench --only guard --write`. "
+            f"{machine} Ratios are what to read: absolute times depend on the machine. The bars: admit at "
+            f"most {ADMIT_BAR} times the floor, call 10,000 at most {LATE_BAR} times call 100.\n\n"
             "| what | measured |\n|---|---|\n" + "\n".join(lines) + "\n"
         )
         (DOCS / "guard.json").write_text(json.dumps(dict(rows), indent=2, ensure_ascii=False) + "\n")
