@@ -100,16 +100,18 @@ def turn_levels(
     out: tuple[list[int], ...] = tuple([] for _ in SIGNALS)
     repeats, recents, novelties, same_results, progresses = (column.append for column in out)
     keys = {number: Key(b"", number, 0) for number in {*key, *(settled for _, settled, _ in settles)}}
-    pairs = {(settled, result): Pair(place) for place, (_, settled, result) in enumerate(settles)}
+    pairs = {
+        pair: Pair(number) for number, pair in enumerate({(settled, got) for _, settled, got in settles})
+    }
+    settling = [(after, keys[settled], pairs[settled, got]) for after, settled, got in settles]
     done, last_epoch, last_batch = 0, 0, None
     peak_recent = peak_novelty = peak_same = 0
-    for number, era, group, one in zip(n, epoch, batch, key, strict=True):
+    for number, era, group, asked in zip(n, epoch, batch, map(keys.__getitem__, key), strict=True):
         if group != last_batch or era != last_epoch:
-            while done < len(settles) and settles[done][0] < number:
-                _, settled_key, result = settles[done]
-                asked, pair = keys[settled_key], pairs[settled_key, result]
-                settle_result(asked, pair)
-                settle_progress(asked, pair)
+            while done < len(settling) and settling[done][0] < number:
+                _, settled_key, pair = settling[done]
+                settle_result(settled_key, pair)
+                settle_progress(settled_key, pair)
                 done += 1
             if era != last_epoch:
                 cleared: list[Signal | Key | Pair] = [*signals, *keys.values(), *pairs.values()]
@@ -117,7 +119,6 @@ def turn_levels(
                     part.clear()
             last_epoch, last_batch = era, group
             peak_recent = peak_novelty = peak_same = 0
-        asked = keys[one]
         repeats(repeat(asked))
         level = recent(asked)
         if level > peak_recent:

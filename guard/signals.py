@@ -69,11 +69,12 @@ class Signal:
     of_results: ClassVar[bool] = False
 
     def see(self, key: Key) -> None:
-        """Take note of a call as it is asked about."""
-        self.see_all((key,))
+        """Take note of a call as it is asked about; a signal of results has nothing to note."""
 
     def see_all(self, keys: Sequence[Key]) -> None:
-        """Take note of calls in a row; a signal of results has nothing to note."""
+        """Take note of calls in a row."""
+        for key in keys:
+            self.see(key)
 
     def level(self, key: Key) -> int:
         """The level at this call, which was the last one seen."""
@@ -109,11 +110,6 @@ class Repeat(Signal):
             self.peak = count
             self.top = key
 
-    def see_all(self, keys: Sequence[Key]) -> None:
-        """Count them."""
-        for key in keys:
-            self.see(key)
-
     def level(self, key: Key) -> int:
         """The peak."""
         return self.peak
@@ -127,8 +123,12 @@ class RecentRepeat(Signal):
     def __init__(self) -> None:
         self.window: deque[int] = deque(maxlen=WINDOW)
 
+    def see(self, key: Key) -> None:
+        """Let it into the window, and what is 20 calls back out of it."""
+        self.window.append(key.number)
+
     def see_all(self, keys: Sequence[Key]) -> None:
-        """Let them into the window, and what is 20 calls back out of it."""
+        """The same for many."""
         self.window.extend([key.number for key in keys])
 
     def level(self, key: Key) -> int:
@@ -148,8 +148,12 @@ class NoveltyRepeat(Signal):
         # Counts are kept above `base`, which rises past all of them at a never-seen key: none need be zeroed.
         self.base = 0
 
+    def see(self, key: Key) -> None:
+        """Count it, or begin anew where it was never seen."""
+        self.see_all((key,))
+
     def see_all(self, keys: Sequence[Key]) -> None:
-        """Count them, and begin anew at one that was never seen."""
+        """The same for many, in one loop."""
         base = self.base
         for key in keys:
             since = key.since
