@@ -19,9 +19,8 @@ from pathlib import Path
 from analytics import groups, ledger
 from analytics.ahead import Ahead, File, blocks
 from analytics.derive import derive
-from analytics.dialects import DIALECTS, likeness, tool_like
-from analytics.dialects.base import Record, row
-from analytics.dialects.blocks import Recognised
+from analytics.dialects.base import Record
+from analytics.dialects.blocks import Recognised, take
 from analytics.dialects.turncap import PREFIX, Collector
 from analytics.dialects.turncap_bulk import Bulk
 from analytics.errors import InputError, is_interrupt
@@ -199,12 +198,7 @@ class Loader:
         if bulk is None:
             return range(len(block.pieces))
         if isinstance(bulk, Recognised):
-            self._slice.seen += bulk.rows
-            told.records += bulk.records
-            told.recognised = told.recognised or bulk.records > 0
-            told.foreign += bulk.foreign
-            told.tool_like += bulk.tool_like
-            told.looks_like = told.looks_like or bulk.looks_like
+            self._recognised(bulk, told)
             return bulk.left
         for name, tables in bulk.tables.items():
             self._slice.bulk.setdefault(name, []).extend(tables)
@@ -267,15 +261,18 @@ class Loader:
                 self._collector.problems.clear()
             return
         record.path, record.offset = path, block.place(index)[1]
-        for dialect in DIALECTS:
-            if (seen := dialect.recognise(record)) is not None:
-                told.recognised = True
-                told.records += 1
-                self._slice.seen += [row(dialect.name, one) for one in seen]
-                return
-        told.foreign += 1
-        told.tool_like += tool_like(record)
-        told.looks_like = told.looks_like or likeness(record)
+        found = Recognised()
+        take(found, record)
+        self._recognised(found, told)
+
+    def _recognised(self, found: Recognised, told: FileSummary) -> None:
+        """Take in what the dialects saw."""
+        self._slice.seen += found.rows
+        told.records += found.records
+        told.recognised = told.recognised or found.records > 0
+        told.foreign += found.foreign
+        told.tool_like += found.tool_like
+        told.looks_like = told.looks_like or found.looks_like
 
     def _point(self, point: Point, told: FileSummary) -> None:
         if not point.metric.startswith(PREFIX):

@@ -81,19 +81,21 @@ def short_key(name: str, args: Any = None, ignored: Collection[str] | None = Non
     """
     if ignored:
         args = _without(name, args, ignored)
+    text = None
     # Nearly all calls: an object of scalars. Its keys are text, or orjson refuses it.
     if HAS_ORJSON and type(args) is dict and _SCALARS.issuperset(map(type, args.values())):
-        try:
+        try:  # noqa: SIM105 - a `with` costs as much as the hashing that is spared
             text = _dumps((name, args), None, _SORTED)
         except TypeError:  # what it refuses, the other path writes
             pass
-        else:
-            # Without its first bracket it is a copy: the text itself holds on to all of orjson's buffer.
-            return text[1:] if HASHED + 1 < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
-    try:
-        text = canonical((name, {} if args is None else args))
-    except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
-        raise KeyFailure(name, f"{type(error).__name__} while writing the arguments of {name!r}") from None
+    if text is None:
+        try:
+            text = canonical((name, {} if args is None else args))
+        except Exception as error:  # noqa: BLE001 - foreign code runs here: whatever it raises, the call goes on
+            raise KeyFailure(
+                name, f"{type(error).__name__} while writing the arguments of {name!r}"
+            ) from None
+    # Without its first bracket it is a copy: the text itself holds on to all of orjson's buffer.
     return text[1:] if HASHED + 1 < len(text) <= SHORT else blake2b(text, digest_size=HASHED).digest()
 
 

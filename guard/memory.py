@@ -18,11 +18,11 @@ class Record(Protocol):
         """Forget what was counted of it, as after a retry."""
 
 
-I = TypeVar("I", bound=Hashable)  # noqa: E741
+T = TypeVar("T", bound=Hashable)
 R = TypeVar("R", bound=Record)
 
 
-class Memory(Generic[I, R]):
+class Memory(Generic[T, R]):
     """A record of each of the last 10,000 identities, once-seen ones forgotten first.
 
     A forgotten identity that comes back gets a new record with a new number: it looks new, which can only
@@ -32,13 +32,13 @@ class Memory(Generic[I, R]):
     __slots__ = ("_kept", "_queue", "forgotten", "given", "known")
 
     def __init__(self) -> None:
-        self.known: dict[I, R] = {}
-        self._queue: deque[I] = deque()  # oldest first, those not yet known to have come again
-        self._kept: deque[I] = deque()  # oldest first, those known to have
+        self.known: dict[T, R] = {}
+        self._queue: deque[T] = deque()  # oldest first, those not yet known to have come again
+        self._kept: deque[T] = deque()  # oldest first, those known to have
         self.given = 0  # the next number
         self.forgotten = 0
 
-    def add(self, identity: I, record: R) -> None:
+    def add(self, identity: T, record: R) -> None:
         """Remember what is not known, under the number `given`."""
         if len(self.known) >= REMEMBERED:
             self._drop()
@@ -58,14 +58,14 @@ class Memory(Generic[I, R]):
         del known[identity]
         self.forgotten += 1
 
-    def to_state(self, write: Callable[[I, R], Any]) -> Any:
+    def to_state(self, write: Callable[[T, R], Any]) -> Any:
         """What `from_state` needs, as JSON values: records oldest first."""
         rows = [
             [write(identity, self.known[identity]) for identity in part] for part in (self._queue, self._kept)
         ]
         return [*rows, self.given, self.forgotten]
 
-    def from_state(self, state: Any, read: Callable[[Any], tuple[I, R]]) -> None:
+    def from_state(self, state: Any, read: Callable[[Any], tuple[T, R]]) -> None:
         """Take up what `to_state` returned."""
         queue, kept, self.given, self.forgotten = state
         for rows, part in ((queue, self._queue), (kept, self._kept)):

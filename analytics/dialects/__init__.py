@@ -19,26 +19,16 @@ from analytics.dialects.qwen_transcript import QwenTranscript
 from analytics.dialects.sdk_lines import SdkLines
 
 # In the order in which a record is offered to them: the narrower name first.
-DIALECTS: tuple[Dialect, ...] = (
-    ClaudeCode(),
-    Codex(),
-    GEMINI,
-    QWEN,
-    OpenInference(),
-    GenAi(),
+OTLP: tuple[Dialect, ...] = (ClaudeCode(), Codex(), GEMINI, QWEN, OpenInference(), GenAi())
+LINES: tuple[Dialect, ...] = (
     ClaudeTranscript(),
     CodexRollout(),
     QwenTranscript(),
     GeminiSession(),
     SdkLines(),
 )
-
-# By the kind of record: all but those that answer None whatever the record says.
-BY_SOURCE: dict[Source, tuple[Dialect, ...]] = {
-    Source.SPAN: DIALECTS[:6],
-    Source.LOG: (*DIALECTS[:4], DIALECTS[5]),
-    Source.LINE: DIALECTS[6:],
-}
+DIALECTS = OTLP + LINES
+BY_SOURCE: dict[Source, tuple[Dialect, ...]] = {Source.SPAN: OTLP, Source.LOG: OTLP, Source.LINE: LINES}
 
 _TOOL_WORDS = ("tool_call", "tool_result", "tool_use", "tool.call", "tool.name", "tool_name", "execute_tool")
 

@@ -3,9 +3,10 @@
 Reading has two steps, so that neither the order of records, nor files, nor loads matters:
 
 1. **Recognise.** Each record (a span, a log record, or a line of a transcript) is offered to every
-   dialect of `analytics.dialects.DIALECTS` in turn. `recognise(record)` answers None when the record is
-   none of its product's, else the `Seen` values it holds (an empty list: ours, nothing to keep). It
-   keeps no state: records of one turn may come in any order, from several files, in several loads.
+   dialect of its kind, `OTLP` or `LINES` of `analytics.dialects`, in turn. `recognise(record)` answers
+   None when the record is none of its product's, else the `Seen` values it holds (an empty list: ours,
+   nothing to keep). It keeps no state: records of one turn may come in any order, from several files, in
+   several loads.
    The loader stores what was seen under its natural key `(group, dialect, id)`: the same thing seen
    again (a re-sent batch, the same file under another name) changes nothing.
 2. **Assemble.** After each load, `analytics.dialects.assemble.assemble(group, seen)` gets everything ever
@@ -15,8 +16,8 @@ Reading has two steps, so that neither the order of records, nor files, nor load
    both logs and spans, precedence of sources) is decided there, and only there.
 
 A new dialect: write `analytics/dialects/<product>.py` with a table of its names and an object that has
-`name` and `recognise`, append it to `DIALECTS`, and add a test file with real payloads. Nothing else in
-the loader changes. Only identities and figures may be put in `Seen.data`: use `identity()` for
+`name` and `recognise`, append it to `OTLP` or `LINES`, and add a test file with real payloads. Nothing
+else in the loader changes. Only identities and figures may be put in `Seen.data`: use `identity()` for
 arguments and results, never their text.
 """
 

@@ -41,7 +41,7 @@ def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
             else:
                 for record in records:
                     record.path, record.offset = path, offset
-                    _take(out, record)
+                    take(out, record)
         offset += len(piece) + 1
     return out
 
@@ -56,7 +56,8 @@ def _records(piece: bytes) -> list[Record] | None:
     return records if len(records) == len(found) else None
 
 
-def _take(out: Recognised, record: Record) -> None:
+def take(out: Recognised, record: Record) -> None:
+    """Note what the dialects see in a record that is none of turncap's."""
     for dialect in BY_SOURCE[record.source]:
         if (seen := dialect.recognise(record)) is not None:
             out.records += 1

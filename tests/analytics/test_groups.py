@@ -10,9 +10,8 @@ from typing import Any
 import duckdb
 import pytest
 
-from analytics import loading
 from analytics.cli import main
-from analytics.dialects import rows
+from analytics.dialects import BY_SOURCE, rows
 from analytics.dialects.base import DialectCall, DialectTurn, Record, Seen, Source, StoredSeen, identity
 
 
@@ -51,7 +50,7 @@ def assemble(group: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
 @pytest.fixture
 def load(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, list[tuple[Any, ...]]]]:
     """Load lists of lines, one file and load each, and return the tables."""
-    monkeypatch.setattr(loading, "DIALECTS", (Toy(),))
+    monkeypatch.setitem(BY_SOURCE, Source.LINE, (Toy(),))
     monkeypatch.setattr(rows, "assemble", assemble)
     serial = iter(range(1000))
 

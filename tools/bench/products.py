@@ -126,15 +126,15 @@ class Writer:
         if kind < 0.12:
             return "Bash", {"command": f"make test-{self.number(1, 4)} 2>&1 | tail -40"}
         if kind < 0.5:
-            command = f"cd /home/user/{self.path()} && {self.phrase(2, 9)} --limit {self.number(1, 500)}"
+            command = f"cd /srv/{self.path()} && {self.phrase(2, 9)} --limit {self.number(1, 500)}"
             return "Bash", {"command": command, "description": self.phrase(3, 7)}
         if kind < 0.72:
-            return "Read", {"file_path": f"/home/user/{self.path()}", "offset": self.number(1, 999)}
+            return "Read", {"file_path": f"/srv/{self.path()}", "offset": self.number(1, 999)}
         if kind < 0.85:
             return "Grep", {"pattern": self.phrase(1, 2), "path": self.path(), "-n": True}
         old = "\n".join(self.source_line() for _ in range(self.number(1, 12)))
         return "Edit", {
-            "file_path": f"/home/user/{self.path()}",
+            "file_path": f"/srv/{self.path()}",
             "old_string": old,
             "new_string": old + self.phrase(2, 9),
         }
@@ -288,7 +288,7 @@ def claude_transcript(writer: Writer) -> Iterator[str]:
     place = {
         "userType": "external",
         "entrypoint": "cli",
-        "cwd": "/home/user/project",
+        "cwd": "/srv/project",
         "sessionId": session,
         "version": "2.1.197",
         "gitBranch": "main",
@@ -345,14 +345,14 @@ def codex_rollout(writer: Writer) -> Iterator[str]:
 
     yield line(
         "session_meta",
-        {"id": session, "cwd": "/home/user/project", "originator": "codex_cli", "cli_version": "0.171.0"},
+        {"id": session, "cwd": "/srv/project", "originator": "codex_cli", "cli_version": "0.171.0"},
     )
     while True:
         turn = writer.uuid()
         yield line("event_msg", {"type": "task_started", "turn_id": turn, "model_context_window": 258_400})
         yield line(
             "turn_context",
-            {"turn_id": turn, "cwd": "/home/user/project", "approval_policy": "never", "model": "model-1"},
+            {"turn_id": turn, "cwd": "/srv/project", "approval_policy": "never", "model": "model-1"},
         )
         for _ in range(length(writer.rng)):
             tool, arguments = writer.call()
@@ -375,7 +375,7 @@ def codex_rollout(writer: Writer) -> Iterator[str]:
             item = {
                 "type": "CommandExecution", "id": call, "process_id": process,
                 "command": ["/bin/bash", "-lc", arguments.get("command", tool)],
-                "cwd": "file:///home/user/project", "source": "unified_exec_startup", "status": "completed",
+                "cwd": "file:///srv/project", "source": "unified_exec_startup", "status": "completed",
                 "aggregated_output": text, "exit_code": 0, "duration": {"secs": 0, "nanos": int(process)},
             }  # fmt: skip
             yield line(
