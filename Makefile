@@ -5,7 +5,7 @@ PY := $(VENV)/bin/python
 READY := $(VENV)/.ready
 DEV := $(VENV)/.dev
 
-.PHONY: demo test lint test-all bench bench-peers dashboards integration pictures clean docs
+.PHONY: demo test lint test-all bench bench-peers dashboards integration pictures clean docs wheels
 
 demo: $(READY)  ## run the main job on the bundled turns and say where the report lies
 	$(VENV)/bin/turncap demo --out build/demo
@@ -26,6 +26,10 @@ bench: $(DEV)  ## measure, in one run, what docs/bench says
 
 bench-peers: $(DEV)  ## six packages from PyPI beside turncap on the same turns: docs/bench/peers.md
 	$(PY) -m tools.bench.peers
+
+wheels: $(DEV)  ## dist/: the source archive, the wheel of pure Python, and this platform's with the guard compiled
+	$(PY) -m build
+	HATCH_BUILD_HOOK_ENABLE_MYPYC=true $(PY) -m build
 
 dashboards: $(DEV)  ## write the generated files of dashboards/ anew
 	$(PY) -m tools.dashboards

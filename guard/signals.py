@@ -90,8 +90,7 @@ class Signal:
         return None
 
     def clear(self) -> None:
-        """Begin anew, as after a retry."""
-        self.__init__()  # type: ignore[misc]
+        """Begin anew, as after a retry; what is kept on keys and pairs is cleared with them."""
 
 
 class Repeat(Signal):
@@ -102,6 +101,10 @@ class Repeat(Signal):
     def __init__(self) -> None:
         self.peak = 0
         self.top: Key | None = None  # the key that reached the peak first
+
+    def clear(self) -> None:
+        """Nothing was counted."""
+        self.peak, self.top = 0, None
 
     def see(self, key: Key) -> None:
         """Count it."""
@@ -122,6 +125,10 @@ class RecentRepeat(Signal):
 
     def __init__(self) -> None:
         self.window: deque[int] = deque(maxlen=WINDOW)
+
+    def clear(self) -> None:
+        """No call is in the window."""
+        self.window.clear()
 
     def see(self, key: Key) -> None:
         """Let it into the window, and what is 20 calls back out of it."""
@@ -146,6 +153,10 @@ class NoveltyRepeat(Signal):
 
     def __init__(self) -> None:
         # Counts are kept above `base`, which rises past all of them at a never-seen key: none need be zeroed.
+        self.base = 0
+
+    def clear(self) -> None:
+        """No key was ever seen."""
         self.base = 0
 
     def see(self, key: Key) -> None:
@@ -201,6 +212,10 @@ class NoProgress(Signal):
 
     def __init__(self) -> None:
         self.stale = 0  # settled calls since a never-seen pair
+
+    def clear(self) -> None:
+        """Nothing settled."""
+        self.stale = 0
 
     def level(self, key: Key) -> int:
         """What it was after the last settle, whatever the key."""

@@ -141,6 +141,15 @@ def test_guard_and_analytics_are_this_distributions() -> None:
         assert editable or f"{package.__name__}/__init__.py" in files
 
 
+def test_every_module_that_is_to_be_compiled_exists() -> None:
+    """The build passes over a name that matches nothing."""
+    with (ROOT / "pyproject.toml").open("rb") as file:
+        wheel = tomllib.load(file)["tool"]["hatch"]["build"]["targets"]["wheel"]
+    names = wheel["hooks"]["mypyc"]["include"]
+    assert "/guard/core.py" in names
+    assert [name for name in names if not (ROOT / name.removeprefix("/")).is_file()] == []
+
+
 @pytest.mark.heavy
 def test_the_built_wheel_alone_runs_the_rule(tmp_path: Path) -> None:
     """Built, installed without extras into a fresh environment, run from elsewhere."""

@@ -80,6 +80,7 @@ STAGES = (
         ),
         minutes=12,
     ),
+    Stage(name="compiled guard", command=(sys.executable, "-m", "tools.compiled"), minutes=5),
     Stage(name="integrations", command=(sys.executable, "-m", "tools.integrations"), minutes=25),
 )
 

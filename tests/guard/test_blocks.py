@@ -79,7 +79,7 @@ def test_a_call_after_the_end_is_allowed_or_gets_the_halt_and_is_counted_as_a_fa
     turn = guard.start_turn()
     turn.end()
     verdict = turn.admit("tool")
-    assert (verdict.allowed, verdict.call_number, turn._counts.calls) == (True, 0, 0)
+    assert (verdict.allowed, verdict.call_number, turn._core.counts.calls) == (True, 0, 0)
     assert [v.allowed for v in turn.admit_batch([ToolCall("a"), ToolCall("b")])] == [True, True]
     assert guard.faults == {"admitted_after_end": 3}
     halted = guard.start_turn()

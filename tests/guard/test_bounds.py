@@ -158,7 +158,7 @@ def test_a_chunk_is_a_heartbeat_sent_when_it_is_full() -> None:
 
 def held(turn: Turn) -> dict[str, int]:
     """How much the turn holds of what could grow."""
-    counts = turn._counts
+    counts = turn._core.counts
     return {
         "keys": len(counts.keys.known),
         "pairs": len(counts.pairs.known),
@@ -190,7 +190,7 @@ def test_nothing_a_turn_holds_passes_its_bound_even_if_results_come_late(
     found = held(turn)
     assert found.pop("tools") <= 101
     assert {name: count for name, count in found.items() if count > 500} == {}
-    assert turn._counts.keys.forgotten
+    assert turn._core.counts.keys.forgotten
 
 
 def test_a_guard_does_not_keep_names_of_any_length() -> None:

@@ -66,7 +66,7 @@ def halting_calls(guard: ToolCallGuard, turn: dict[str, Any]) -> list[int | None
     halt = running.verdict
     return [
         None if halt is None else halt.call_number,
-        *(candidate.halt_call for candidate in running._counts.candidates),
+        *(candidate.halt_call for candidate in running._core.counts.candidates),
     ]
 
 

@@ -122,7 +122,7 @@ import os, sys, threading
 from guard import ToolCallGuard
 guard = ToolCallGuard(max_tool_calls=5)
 turn = guard.start_turn()
-held = turn._lock
+held = turn._core.lock
 held.acquire()  # as if another thread were inside at the fork
 before = guard.id
 child = os.fork()

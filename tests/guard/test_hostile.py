@@ -173,7 +173,7 @@ def test_no_argument_or_result_raises_or_takes_long_and_every_call_counts(
     turn.settle(verdict, result=bad)
     spent = time.thread_time() - began
     assert set(guard.faults) <= {"key", "result"}
-    assert (turn._counts.settled, turn.end()) == (1, "halted")
+    assert (turn._core.counts.settled, turn.end()) == (1, "halted")
     assert spent < 20
 
 

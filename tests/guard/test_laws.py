@@ -163,9 +163,9 @@ def test_verdicts_equal_a_recount_of_the_definition(policy: CapPolicy, ops: list
     for op in ops:
         kind, what = op
         if recount.halted:
-            before = driver.turn._counts.calls
+            before = driver.turn._core.counts.calls
             assert all(verdict.halted for verdict in driver.step(op))
-            assert driver.turn._counts.calls == before
+            assert driver.turn._core.counts.calls == before
         elif kind == "ask":
             threshold, level, largest = recount.ask(what)
             verdicts = driver.ask(what)
@@ -200,7 +200,7 @@ def test_candidates_halt_where_the_same_policy_in_force_would_have(policy: CapPo
             ruling.step(op)
             beside.step(op)
     verdict = ruling.turn.verdict
-    candidate = beside.turn._counts.candidates[0]
+    candidate = beside.turn._core.counts.candidates[0]
     assert candidate.halt_call == (None if verdict is None else verdict.call_number)
 
 
@@ -222,7 +222,7 @@ def test_shadow_reaches_what_enforcement_reaches_and_each_threshold_once(
             latched = verdict.would_halt
         if said and not halted_before:
             assert [verdict.threshold for verdict in said] == [verdict.would_halt for verdict in seen]
-    assert len(set(shadow.turn._counts.fired)) == len(shadow.turn._counts.fired)
+    assert len(set(shadow.turn._core.counts.fired)) == len(shadow.turn._core.counts.fired)
 
 
 @given(st.lists(st.integers(0, 3), min_size=1, max_size=30), st.data())
@@ -253,7 +253,7 @@ def test_batches_count_as_single_calls_do_and_are_refused_where_one_would_halt(
         for key in piece:
             shadow.admit("tool", {"k": key})
         shadow_batches.admit_batch([ToolCall("tool", {"k": key}) for key in piece])
-    one, other = shadow._counts, shadow_batches._counts
+    one, other = shadow._core.counts, shadow_batches._core.counts
     assert (one.calls, one.total, one.keys.given, one.max_repeat) == (
         other.calls,
         other.total,
@@ -281,7 +281,9 @@ def test_a_turn_carried_over_at_any_point_decides_the_same(
         ours = [verdict._replace(turn_id="") for verdict in whole.step(op)]
         theirs = [verdict._replace(turn_id="") for verdict in carried.step(op)]
         assert ours == theirs
-    states = [json.dumps(counts_to_state(driver.turn._counts), sort_keys=True) for driver in (whole, carried)]
+    states = [
+        json.dumps(counts_to_state(driver.turn._core.counts), sort_keys=True) for driver in (whole, carried)
+    ]
     assert states[0] == states[1]
     assert whole.turn.end() == carried.turn.end()
 
@@ -300,9 +302,9 @@ def test_forgetting_never_raises_a_level(ops: list[Op], signal: str, remembered:
             assert (other.level is None) == (one.level is None)
             assert (other.level or 0) <= (one.level or 0)
             assert other.max_repeat <= one.max_repeat
-    counts = forgetful.turn._counts
+    counts = forgetful.turn._core.counts
     assert max(len(counts.keys.known), len(counts.pairs.known)) <= remembered
-    if remembered < whole.turn._counts.keys.given:
+    if remembered < whole.turn._core.counts.keys.given:
         assert counts.keys.forgotten
 
 

@@ -21,7 +21,7 @@ def test_settling_in_any_order_by_id_and_by_verdict() -> None:
     turn.settle(verdicts[2], error=ValueError("no"))
     turn.settle(verdicts[1], result="r")
     turn.settle(verdicts[0])
-    assert (turn._counts.settled, turn._counts.errors, guard.faults) == (4, 1, {})
+    assert (turn._core.counts.settled, turn._core.counts.errors, guard.faults) == (4, 1, {})
 
 
 def other_turns_verdict(turn: Turn) -> Verdict:
@@ -51,7 +51,7 @@ def test_settling_what_is_not_outstanding_is_counted_and_changes_nothing(
     turn = guard.start_turn()
     turn.admit("tool", {"k": 1}, "id")
     turn.settle(call(turn), result="r")
-    assert (turn._counts.settled, guard.faults) == (0, {"unknown_call": 1})
+    assert (turn._core.counts.settled, guard.faults) == (0, {"unknown_call": 1})
 
 
 def test_a_call_settles_once_and_none_after_the_end() -> None:
@@ -62,7 +62,7 @@ def test_a_call_settles_once_and_none_after_the_end() -> None:
     turn.settle(first, result="other")
     turn.end()
     turn.settle(second, result="r")
-    assert (turn._counts.settled, guard.faults) == (1, {"unknown_call": 1, "settled_after_end": 1})
+    assert (turn._core.counts.settled, guard.faults) == (1, {"unknown_call": 1, "settled_after_end": 1})
 
 
 def test_calls_that_ran_may_settle_after_a_halt() -> None:
@@ -70,20 +70,20 @@ def test_calls_that_ran_may_settle_after_a_halt() -> None:
     ran = turn.admit("tool", {"k": 1})
     assert turn.admit("tool", {"k": 2}).halted
     turn.settle(ran, result="r")
-    assert turn._counts.settled == 1
+    assert turn._core.counts.settled == 1
 
 
 def test_ids_and_outstanding_calls_past_10_000_are_dropped_oldest_first_and_counted() -> None:
     guard = ToolCallGuard(max_tool_calls=0)
     turn = guard.start_turn()
     verdicts = [turn.admit("tool", {"k": n % 7}, f"id{n}") for n in range(10_002)]
-    turn._counts.catch_up()
-    assert turn._counts.outstanding.dropped == 4
+    turn._core.counts.catch_up()
+    assert turn._core.counts.outstanding.dropped == 4
     turn.settle("id0", result="r")
     turn.settle(verdicts[1], result="r")
     assert guard.faults == {"unknown_call": 2}
     turn.settle("id2", result="r")
-    assert turn._counts.settled == 1
+    assert turn._core.counts.settled == 1
     assert turn.admit("tool", {"k": 0}, "id0").call_number == 10_003
 
 
@@ -93,10 +93,10 @@ def test_an_id_of_any_type_and_length_is_found_again() -> None:
     ids: list[Any] = [7, ("a", 1), "x" * 100_000, "x" * 100_000 + "y", b"z" * 300, "\ud800"]
     numbers = [turn.admit("tool", {"k": 1}, call_id).call_number for call_id in ids]
     assert numbers == [1, 2, 3, 4, 5, 6]
-    assert all(len(known) <= 128 for known in turn._counts.outstanding.ids)
+    assert all(len(known) <= 128 for known in turn._core.counts.outstanding.ids)
     for call_id in ids:
         turn.settle(call_id, result="r")
-    assert (turn._counts.settled, guard.faults) == (6, {})
+    assert (turn._core.counts.settled, guard.faults) == (6, {})
 
 
 # Result signals as gate

@@ -107,7 +107,7 @@ def test_ignored_arguments_are_left_out_for_their_tool_alone() -> None:
     assert turn.admit("shell", {"command": "ls", "description": "look"}).max_repeat == 2
     turn.admit("other", {"description": "list"})
     assert turn.admit("other", {"description": "look"}).max_repeat == 2  # the shell's
-    assert turn._counts.keys.given == 3
+    assert turn._core.counts.keys.given == 3
 
 
 def test_row_55_an_id_seen_before_gets_its_earlier_verdict_and_counts_nothing() -> None:
@@ -186,7 +186,7 @@ def test_a_batch_is_decided_as_one(
 def test_an_empty_batch_changes_nothing() -> None:
     turn = ToolCallGuard().start_turn()
     assert turn.admit_batch([]) == []
-    assert (turn._counts.calls, turn._counts.batches) == (0, 0)
+    assert (turn._core.counts.calls, turn._core.counts.batches) == (0, 0)
 
 
 def test_an_id_twice_in_one_batch_counts_once() -> None:
@@ -196,7 +196,7 @@ def test_an_id_twice_in_one_batch_counts_once() -> None:
         [ToolCall("tool", {"k": n}, call_id) for n, call_id in enumerate(["x", "old", "x", "y", None, None])]
     )
     assert [verdict.call_number for verdict in verdicts] == [2, 1, 2, 3, 4, 5]
-    assert turn._counts.total == 5
+    assert turn._core.counts.total == 5
 
 
 # Replies and retries
@@ -236,10 +236,10 @@ def test_a_retry_clears_ids_and_outstanding_calls_and_keeps_key_numbers() -> Non
 def test_while_a_halt_stands_replies_and_retries_change_nothing() -> None:
     turn = ToolCallGuard(**SMALL).start_turn()
     assert run(turn, "abaca") == (5, "soft-stuck")
-    before = counts_to_state(turn._counts)
+    before = counts_to_state(turn._core.counts)
     turn.reply_finished()
     turn.retry()
-    assert counts_to_state(turn._counts) == before
+    assert counts_to_state(turn._core.counts) == before
     assert turn.admit("tool", {"key": "new"}).halted
 
 

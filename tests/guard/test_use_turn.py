@@ -27,7 +27,7 @@ def test_a_turn_begun_in_the_block_has_the_used_turn_as_its_parent() -> None:
     outer = guard.start_turn()
     with guard.use_turn(outer), guard.turn() as inner:
         assert guard.current_turn() is inner
-        assert inner._started.parent_id == outer.id
+        assert inner._core.started.parent_id == outer.id
     outer.end()
 
 

@@ -54,7 +54,7 @@ def drive(vector: dict[str, Any]) -> dict[str, Any]:
         elif event[0] == "retry":
             turn.retry()
         refused += halted
-    counts = turn._counts
+    counts = turn._core.counts
     end = [counts.total, counts.committed, counts.repeat.peak]
     return {
         "expected": fires[0] if fires else None,
@@ -93,7 +93,10 @@ def test_batches(vector: dict[str, Any]) -> None:
             executed += len(batch)
     expected = vector["expected"]
     assert (first, executed) == (expected["first_batch"], expected["executed"])
-    assert (turn._counts.total, turn._counts.repeat.peak) == (expected["total"], expected["max_repeat"])
+    assert (turn._core.counts.total, turn._core.counts.repeat.peak) == (
+        expected["total"],
+        expected["max_repeat"],
+    )
 
 
 def test_every_predicate_point() -> None:

@@ -2,9 +2,11 @@
 
     python -m tools.bench.guard [--write]
 
-Times are seconds of CPU of this thread, medians over rounds in which floor and guard take turns, so that
-a busy machine slows both. The floor is what any guard must do: write the same arguments as JSON with sorted
-keys, hash them with BLAKE2b-128 and count the hash in a dict. `--write` puts them into docs/bench/.
+Both wheels are measured: the one in which what is done for every call is compiled (`tools.compiled`), and
+the one of pure Python. Times are seconds of CPU of this thread, medians over rounds in which floor and guard
+take turns, so that a busy machine slows both. The floor is what any guard must do: write the same arguments
+as JSON with sorted keys, hash them with BLAKE2b-128 and count the hash in a dict. `--write` puts the figures
+into docs/bench/.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from __future__ import annotations
 import argparse
 import gc
 import json
+import os
 import platform
 import subprocess
 import sys
@@ -22,7 +25,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 from unittest.mock import patch
 
 import orjson
@@ -38,13 +41,26 @@ from opentelemetry.sdk.trace.export import BatchSpanProcessor
 
 from guard import ToolCallGuard, Turn
 from guard.keys import plain_by_json
+from tools import compiled
 from tools.bench.measure import Sheet
 
 DOCS = Path(__file__).resolve().parents[2] / "docs" / "bench"
 ROUNDS = 41
 ADMIT_BAR, LATE_BAR = 2.5, 1.2
+COMPILED, PURE = "compiled", "pure Python"  # the two wheels
 TURN_CALLS = 17  # the mean of the bundled turns
 ANSWERED_AFTER = (0.0, 0.25, 1.0)  # seconds; a Collector at hand, a busy one, one that is overloaded
+
+
+class Row(NamedTuple):
+    """A figure in words, and where there is a bar the ratio that it bars."""
+
+    name: str
+    words: str
+    ratio: float | None = None
+    bar: float | None = None
+
+
 RECEIVER = """
 import sys, time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -266,17 +282,8 @@ def memory_a_key() -> float:
         tracemalloc.stop()
 
 
-def main() -> int:
-    """Measure all, print each as it is known, write what was asked for."""
-    parser = argparse.ArgumentParser(prog="tools.bench.guard", description=__doc__)
-    parser.add_argument("--write", action="store_true", help="put the figures into docs/bench/")
-    write = parser.parse_args().write
-    sheet, rows = Sheet(), []  # type: Sheet, list[tuple[str, str]]
-
-    def say(name: str, value: str) -> None:
-        rows.append((name, value))
-        print(f"{name}: {value}", flush=True)
-
+def measure(say: Callable[..., None]) -> None:
+    """All that is measured of the guard which this process imports: a `Row` each, as arguments of `say`."""
     past: dict[str, Any] = {"soft_cap": 1, "stuck_at": 10**6, "backstop": 10**6}
     cases: list[tuple[str, dict[str, Any], Callable[[Any], bytes]]] = [
         ("admit, orjson installed", {}, by_orjson),
@@ -290,14 +297,12 @@ def main() -> int:
                 floor, admit, ratio = beside_the_floor(settings, writer)
         else:
             floor, admit, ratio = beside_the_floor(settings, writer)
-        say(name, f"{ratio:.2f} × the floor ({admit:.1f} µs against {floor:.1f})")
-        sheet.bar(f"{name}: at most {ADMIT_BAR} × the floor", holds=ratio <= ADMIT_BAR)
+        say(name, f"{ratio:.2f} × the floor ({admit:.1f} µs against {floor:.1f})", ratio, ADMIT_BAR)
     late = late_calls()
     for name, cost in late.items():
         say(f"admit at {name}", f"{cost:.1f} µs")
     ratio = late["call 10,000"] / late["call 100"]
-    say("admit at call 10,000 beside call 100", f"{ratio:.2f} ×")
-    sheet.bar(f"call 10,000 costs at most {LATE_BAR} × call 100", holds=ratio <= LATE_BAR)
+    say("admit at call 10,000 beside call 100", f"{ratio:.2f} ×", ratio, LATE_BAR)
     settled = median(settle_cost(ToolCallGuard().start_turn(), 90) for _ in range(ROUNDS)) * 1e6
     say("settle, 400 characters of result", f"{settled:.1f} µs")
     alone, _ = turn_cost(ToolCallGuard(), 300)
@@ -316,22 +321,66 @@ def main() -> int:
         finally:
             providers.close()
         first = f"records lost at {lost:,}" if lost else "one thread makes no more"
-        say(
-            f"turns a second that the SDK's default queues hold, requests answered after {delay:g} s",
-            f"{held:,}; {first}",
-        )
-    say("memory a distinct key with its result", f"{memory_a_key():.0f} bytes")
-    if write:
-        machine = f"Python {platform.python_version()}, {platform.machine()}; one run, medians, CPU time."
-        lines = [f"| {name} | {value} |" for name, value in rows]
-        (DOCS / "guard.md").write_text(
-            "# What the guard costs\n\nWritten by `python -m tools.bench --only guard --write`. "
-            f"{machine} Ratios are what to read: absolute times depend on the machine. The bars: admit at "
-            f"most {ADMIT_BAR} times the floor, call 10,000 at most {LATE_BAR} times call 100.\n\n"
-            "| what | measured |\n|---|---|\n" + "\n".join(lines) + "\n"
-        )
-        (DOCS / "guard.json").write_text(json.dumps(dict(rows), indent=2, ensure_ascii=False) + "\n")
+        what = f"turns a second that the SDK's default queues hold, requests answered after {delay:g} s"
+        say(what, f"{held:,}; {first}")
+    size = memory_a_key()
+    say("memory a distinct key with its result", f"{size:.0f} bytes")
+
+
+def measured(build: str, environment: dict[str, str]) -> list[Row]:
+    """`measure` in a process of its own; each row is printed as it is known."""
+    command = [sys.executable, "-m", "tools.bench.guard", "--rows"]
+    rows = []
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
+        for line in process.stdout or ():
+            rows.append(Row(*json.loads(line)))
+            print(f"{build}: {rows[-1].name}: {rows[-1].words}", flush=True)
+    if process.returncode:
+        raise SystemExit(process.returncode)
+    return rows
+
+
+def main() -> int:
+    """Measure both builds, print each figure as it is known, write what was asked for."""
+    parser = argparse.ArgumentParser(prog="tools.bench.guard", description=__doc__)
+    parser.add_argument("--write", action="store_true", help="put the figures into docs/bench/")
+    parser.add_argument("--rows", action="store_true", help="measure the guard that is imported, print JSON")
+    args = parser.parse_args()
+    if args.rows:
+        measure(lambda *row: print(json.dumps(row), flush=True))
+        return 0
+    sheet, builds = Sheet(), {}  # type: Sheet, dict[str, list[Row]]
+    try:
+        builds[COMPILED] = measured(COMPILED, compiled.environment(compiled.built()))
+    except compiled.UnavailableError as error:
+        print(f"the compiled guard was not measured: {error}", flush=True)
+    builds[PURE] = measured(PURE, dict(os.environ))
+    for build, rows in builds.items():
+        for row in rows:
+            if row.bar is not None and row.ratio is not None:
+                text = f"{build}: {row.name}: {row.ratio:.2f}, at most {row.bar}"
+                sheet.bar(text, holds=row.ratio <= row.bar)
+    if args.write:
+        write(builds)
     return sheet.code
+
+
+def write(builds: dict[str, list[Row]]) -> None:
+    """Keep the figures in docs/bench: a table and JSON."""
+    found: dict[str, dict[str, str]] = {}
+    for build, rows in builds.items():
+        for row in rows:
+            found.setdefault(row.name, {})[build] = row.words
+    machine = f"Python {platform.python_version()}, {platform.machine()}; one run, medians, CPU time."
+    lines = [f"| {name} | {' | '.join(words.values())} |" for name, words in found.items()]
+    (DOCS / "guard.md").write_text(
+        "# What the guard costs\n\nWritten by `python -m tools.bench --only guard --write`. "
+        f"{machine} Ratios are what to read: absolute times depend on the machine. The bars: admit at "
+        f"most {ADMIT_BAR} times the floor, call 10,000 at most {LATE_BAR} times call 100. Both builds are "
+        "made of the same files: [compiled.md](../compiled.md).\n\n"
+        f"| what | {' | '.join(builds)} |\n|---|{'---|' * len(builds)}\n" + "\n".join(lines) + "\n"
+    )
+    (DOCS / "guard.json").write_text(json.dumps(found, indent=2, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
