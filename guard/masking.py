@@ -16,7 +16,7 @@ from collections.abc import Iterable
 CHARACTERS = 1 << 18  # of a text, from its beginning, that are masked; what follows stays as it is
 MASK = "~"
 
-_MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
+MONTH = "(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)"
 _UNIT = "(?:ns|us|{}ms|s|secs?|seconds?|mins?|minutes?|h|hrs?|hours?)"
 # A match can begin only where the first line's look-ahead holds: most positions of most texts are given
 # up there, and the rest is sorted by the first character too.
@@ -33,8 +33,8 @@ VOLATILE = re.compile(
       | 0x[0-9a-fA-F]+\b
       )
     | (?=[A-Z])(?:
-        (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\x20+(?:\d{{1,2}}\x20+)?{_MONTH}\b(?:\x20+\d{{1,4}}\b){{0,2}}
-      | {_MONTH}\x20{{1,2}}\d{{1,2}}\b(?=,?\x20\d)
+        (?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),?\x20+(?:\d{{1,2}}\x20+)?{MONTH}\b(?:\x20+\d{{1,4}}\b){{0,2}}
+      | {MONTH}\x20{{1,2}}\d{{1,2}}\b(?=,?\x20\d)
       )
     | (?i:pid|process)[\x20:=\#]{{1,2}}\d+\b
     | (?=[0-9a-fA-F]{{7}})(?:
@@ -59,13 +59,13 @@ def _more(letters: str) -> str:
 # What begins a known number of characters before a digit: the group's name says how many.
 _BEHIND_WORDS = rf"""(?<=[\x20:=\#\[]0)(?:
       (?<=[A-Za-z].0)(?:
-        (?<=\b[A-Z][a-z][a-z]\x200)(?<={_MONTH}\x200)(?P<day_4>0?)\b(?=,?\x200)
+        (?<=\b[A-Z][a-z][a-z]\x200)(?<={MONTH}\x200)(?P<day_4>0?)\b(?=,?\x200)
       | (?<=[dD][^\[]0)(?<=\b(?i:pid).0)(?P<pid_4>0*+)\b
       | (?<=[sS][^\[]0)(?<=\b(?i:process).0)(?P<process_8>0*+)\b
       | (?<=\[0)(?P<bracket_1>0*+)\](?=:)
       )
     | (?<=[A-Za-z][\x20:=\#][^\[]0)(?:
-        (?<=\b[A-Z][a-z][a-z]\x20\x200)(?<={_MONTH}\x20\x200)(?P<day_5>0?)\b(?=,?\x200)
+        (?<=\b[A-Z][a-z][a-z]\x20\x200)(?<={MONTH}\x20\x200)(?P<day_5>0?)\b(?=,?\x200)
       | (?<=[dD]..0)(?<=\b(?i:pid)..0)(?P<pid_5>0*+)\b
       | (?<=[sS]..0)(?<=\b(?i:process)..0)(?P<process_9>0*+)\b
       )

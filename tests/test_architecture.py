@@ -29,6 +29,7 @@ SHARED = {
     "guard.signals",
     "guard.errors",
     "guard.keys",
+    "guard.masking",
     "guard.tools",
     "guard.otlp_json",
 }

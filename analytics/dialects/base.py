@@ -32,6 +32,8 @@ from typing import Any, Protocol
 import msgspec
 import orjson
 
+from analytics.dialects.results import Result
+
 Value = Any  # str, int, float, bool, None, bytes, or lists and dicts of them: a decoded OTLP AnyValue
 
 
@@ -82,7 +84,8 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
     `group` is what must be assembled together (say `session:<id>` or `trace:<id>`; dialects that may see
     the same session must build it alike). `id` is natural: the same thing seen again has the same id.
-    `data` holds JSON values under the dialect's own words: figures, names and digests, never text.
+    `data` holds JSON values under the dialect's own words: figures, names and digests, never text; what
+    a call returned may be a `Result` there, of which only the identity is stored.
     """
 
     group: str
@@ -94,8 +97,14 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 def row(dialect: str, seen: Seen) -> tuple[Any, ...]:
     """A `Seen` as a row of `raw_seen`: group_id, dialect, seen_id, kind, at, data."""
-    data = orjson.dumps(seen.data, option=orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    data = orjson.dumps(seen.data, _identity, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
     return (seen.group, dialect, seen.id, seen.kind, seen.at, data)
+
+
+def _identity(value: Any) -> str:
+    if isinstance(value, Result):
+        return value.identity()
+    raise TypeError
 
 
 class StoredSeen(msgspec.Struct, frozen=True, kw_only=True):

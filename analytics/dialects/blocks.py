@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from analytics.dialects import BY_SOURCE, likeness, tool_like
-from analytics.dialects.base import Record, row
+from analytics.dialects.base import Record, Seen, row
+from analytics.dialects.results import Result, identify
 from analytics.dialects.turncap import PREFIX
 from analytics.otlp import UnreadablePieceError, jsonform, read
 
@@ -32,6 +33,7 @@ class Recognised:
 def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
     """Read lines of a file, the first of which begins at `offset`."""
     out = Recognised()
+    seen: list[tuple[str, Seen]] = []
     for index, piece in enumerate(pieces):
         if piece and not piece.isspace():
             line = jsonform.line(piece)
@@ -41,8 +43,11 @@ def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
             else:
                 for record in records:
                     record.path, record.offset = path, offset
-                    take(out, record)
+                    seen += _seen(out, record)
         offset += len(piece) + 1
+    # All results of the block in a few calls; then each row asks for its own.
+    identify([found for _, one in seen if type(found := one.data.get("result")) is Result])
+    out.rows = [row(dialect, one) for dialect, one in seen]
     return out
 
 
@@ -58,12 +63,16 @@ def _records(piece: bytes) -> list[Record] | None:
 
 def take(out: Recognised, record: Record) -> None:
     """Note what the dialects see in a record that is none of turncap's."""
+    out.rows += [row(dialect, one) for dialect, one in _seen(out, record)]
+
+
+def _seen(out: Recognised, record: Record) -> list[tuple[str, Seen]]:
+    """What the first dialect that knows the record sees in it, with its name; `out` counts the record."""
     for dialect in BY_SOURCE[record.source]:
         if (seen := dialect.recognise(record)) is not None:
             out.records += 1
-            for one in seen:
-                out.rows.append(row(dialect.name, one))
-            return
+            return [(dialect.name, one) for one in seen]
     out.foreign += 1
     out.tool_like += tool_like(record)
     out.looks_like = out.looks_like or likeness(record)
+    return []

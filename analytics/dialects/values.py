@@ -15,6 +15,7 @@ from typing import Any
 import orjson
 
 from analytics.dialects.base import Value
+from analytics.dialects.results import Result
 from guard.keys import KeyFailure, call_key, result_id
 
 PLACEHOLDERS = frozenset({"", "<not specified>", "unknown", "N/A", "<REDACTED>", "[REDACTED]", "<redacted>"})
@@ -154,15 +155,15 @@ def argument_key(tool: str | None, arguments: Value) -> str | None:
         return None
 
 
-def result_key(result: Value, *, error: bool | None, volatile: Volatile | None = None) -> str | None:
-    """The identity of a result, less what is `volatile` in it, in hexadecimal; None where it is unknown."""
+def result_key(result: Value, *, error: bool | None, volatile: Volatile | None = None) -> Result | str | None:
+    """What stands for a result, less what is `volatile` in it: its identity in hexadecimal, or for text what
+    finds it; None where it is unknown."""
     if result is None or (isinstance(result, str) and result in PLACEHOLDERS - {""}):
         return None
     if isinstance(result, str):
         if _cut(result[-200:]) or (result.startswith(_JSON_BEGINS) and decoded(result) is None):
             return None  # text that begins like JSON and is none was cut
-        if volatile is not None:
-            result = volatile.without(result)
+        return Result(volatile.without(result) if volatile is not None else result, bool(error))
     try:
         return result_id(result, error=bool(error)).hex()
     except KeyFailure:

@@ -11,7 +11,7 @@ from typing import Any
 
 from analytics.dialects import DIALECTS
 from analytics.dialects.assemble import assemble
-from analytics.dialects.base import DialectTurn, Record, Source, SpanEvent, StoredSeen
+from analytics.dialects.base import DialectTurn, Record, Seen, Source, SpanEvent, StoredSeen, row
 
 DATA = Path(__file__).parents[2] / "data" / "dialects"
 
@@ -101,7 +101,9 @@ def stored(found: Iterator[Record] | Sequence[Record]) -> dict[str, list[StoredS
             seen = dialect.recognise(record)
             if seen is not None:
                 for one in seen:
-                    kept[(one.group, dialect.name, one.id)] = StoredSeen(dialect=dialect.name, seen=one)
+                    group, name, seen_id, kind, at, data = row(dialect.name, one)
+                    back = Seen(group=group, id=seen_id, kind=kind, at=at, data=json.loads(data))
+                    kept[(group, name, seen_id)] = StoredSeen(dialect=name, seen=back)
                 break
     groups: dict[str, list[StoredSeen]] = {}
     for key in sorted(kept):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from analytics.dialects.results import Result
 from analytics.dialects.values import argument_key, boolean, nanoseconds, number, result_key, text
 
 
@@ -75,12 +76,19 @@ def test_an_unknown_result(result: Any) -> None:
     assert result_key(result, error=False) is None
 
 
+def of_text(result: str, *, error: bool = False) -> str:
+    key = result_key(result, error=error)
+    assert isinstance(key, Result)
+    return key.identity()
+
+
 def test_results_differ_by_error_and_not_by_what_is_volatile() -> None:
-    assert result_key("x", error=True) != result_key("x", error=False)
+    assert of_text("x", error=True) != of_text("x")
     at = "done at 2026-01-01T00:00:00Z"
-    assert result_key(at, error=False) == result_key(at.replace("2026", "2027"), error=False)
-    assert result_key("", error=False) is not None
-    assert result_key("[{'a': 1}]", error=False) is not None, "what Python prints is no JSON that was cut"
+    assert of_text(at) == of_text(at.replace("2026", "2027"))
+    assert of_text("") != of_text(" ")
+    assert of_text("[{'a': 1}]"), "what Python prints is no JSON that was cut"
+    assert result_key({"a": 1}, error=False) == of_text('{"a":1}')
 
 
 @pytest.mark.parametrize(
