@@ -76,7 +76,7 @@ def blocks(files: Iterable[File], workers: Workers) -> Iterator[Ahead]:
 
 
 def _read(path: str, block: streams.Block, workers: Workers) -> Bulk | Recognised | None:
-    if any(_MARK in piece for piece in block.pieces):
+    if block.data.find(_MARK, 0, block.end - block.offset) >= 0:
         large = block.end - block.offset >= ARROW
         return turncap_bulk.read(block.pieces) if large else None
-    return workers.recognise(path, block.offset, block.pieces)
+    return workers.recognise(path, block.offset, block.view)

@@ -268,6 +268,7 @@ class Loader:
     def _recognised(self, found: Recognised, told: FileSummary) -> None:
         """Take in what the dialects saw."""
         self._slice.seen += found.rows
+        self._slice.packed += found.packed
         told.records += found.records
         told.recognised = told.recognised or found.records > 0
         told.foreign += found.foreign

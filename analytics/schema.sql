@@ -202,7 +202,7 @@ CREATE TABLE raw_labelled (
 -- One row a thing that a dialect saw (`analytics.dialects.base.Seen`); data is JSON of figures and digests.
 CREATE TABLE raw_seen (
     group_id TEXT NOT NULL, dialect TEXT NOT NULL, seen_id TEXT NOT NULL, kind TEXT NOT NULL, "at" BIGINT,
-    data TEXT NOT NULL
+    data TEXT NOT NULL USING COMPRESSION zstd  -- packs better than the default, in half the time
 );
 
 -- Which turns were assembled from which group, so that they can be replaced.

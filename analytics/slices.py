@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from analytics import groups, ledger
 from analytics.dialects.turncap import RowList
+from analytics.packed import Packed
 from analytics.warehouse import Warehouse
 
 COMMIT = 256 << 20  # bytes of uncompressed content after which what was written is committed
@@ -29,7 +30,8 @@ class Slice:
 
     bulk: dict[str, list[pa.Table]] = field(default_factory=dict)  # raw table -> rows read in bulk
     rows: Mapping[str, RowList] = field(default_factory=dict)  # raw table -> rows read one by one
-    seen: list[tuple[Any, ...]] = field(default_factory=list)
+    seen: list[tuple[Any, ...]] = field(default_factory=list)  # rows of raw_seen
+    packed: list[Packed] = field(default_factory=list)  # and more of them
     counters: dict[Series, tuple[int, float]] = field(default_factory=dict)
     marks: dict[str, ledger.Mark] = field(default_factory=dict)
     rejects: list[tuple[Any, ...]] = field(default_factory=list)  # path, line, offset, reason, fingerprint
@@ -48,8 +50,8 @@ class Slice:
                 warehouse.connection.execute(
                     "INSERT INTO pending SELECT DISTINCT 'turn', turn_id FROM staged"
                 )
-        if self.seen:
-            groups.insert_seen(warehouse, self.seen)
+        if self.seen or self.packed:
+            groups.insert_seen(warehouse, self.seen, self.packed)
         _insert_counters(warehouse, self.counters)
         ledger.write(warehouse, list(self.marks.values()), now)
         ledger.write_rejects(warehouse, [(*where, now, fingerprint) for *where, fingerprint in self.rejects])

@@ -13,16 +13,22 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, Any, cast
 
 from analytics.dialects.blocks import Recognised, recognise
 from analytics.dialects.rows import Assembled, assembled
+from analytics.otlp.framing import lines
+from analytics.packed import Packed, pack, unpack
+
+Bytes = bytes | memoryview
+Task = Callable[[tuple[Any, ...], bytes], Any]  # what is asked, in values that marshal knows, and a block
 
 MOST = 4  # processes
 START = 24 << 20  # bytes to be read from which it pays to start some
+PIPE = 1 << 20  # bytes that may be under way, so that few switches between processes move a block
 _LENGTH = 8  # bytes in front of each message
 
 
@@ -56,23 +62,26 @@ class Workers:
                 if kind is not None:
                     process.kill()
 
-    def recognise(self, path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
-        """`blocks.recognise`, in an idle worker; here when there is none."""
-        answer = self._answer("recognise", path, offset, list(pieces))
-        return Recognised(*answer) if answer is not None else recognise(path, offset, pieces)
+    def recognise(self, path: str, offset: int, block: Bytes) -> Recognised:
+        """`blocks.recognise` of lines, its rows packed; in an idle worker, here when there is none."""
+        return Recognised(*self._answer(_recognise, (path, offset), block))
 
-    def assembled(self, stored: Sequence[tuple[Any, ...]]) -> list[Assembled]:
+    def assembled(self, stored: Packed) -> list[Assembled]:
         """`rows.assembled`, in an idle worker; here when there is none."""
-        answer: list[Assembled] | None = self._answer("assembled", list(stored))
-        return answer if answer is not None else assembled(stored)
+        answer: list[Assembled] = self._answer(_assembled, stored)
+        return answer
 
-    def _answer(self, what: str, *about: Any) -> Any:
-        """What a worker says; None when there is no idle one or it fails."""
+    def _answer(self, what: Task, about: tuple[Any, ...], data: Bytes = b"") -> Any:
+        """What a worker says, or where there is no idle one or it fails, this process."""
+        answer = self._asked(_TASKS.index(what), about, data)
+        return answer if answer is not None else what(about, bytes(data))
+
+    def _asked(self, task: int, about: tuple[Any, ...], data: Bytes) -> Any:
         process = self._take()
         if process is None:
             return None
         with suppress(OSError, EOFError, ValueError):
-            answer = _ask(process, (what, *about))
+            answer = _ask(process, (task, about, len(data)), data)
             with self._lock:
                 self._idle.append(process)
             return answer
@@ -90,22 +99,24 @@ class Workers:
                 [sys.executable, "-c", code],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
+                pipesize=PIPE,
                 start_new_session=True,
             )
             self.started.append(process)
             return process
 
 
-def _ask(process: subprocess.Popen[bytes], request: tuple[Any, ...]) -> Any:
+def _ask(process: subprocess.Popen[bytes], request: tuple[Any, ...], data: Bytes) -> Any:
     if process.stdin is None or process.stdout is None:
         raise OSError("a worker without pipes")
-    _write(process.stdin, request)
+    _write(process.stdin, request, data)
     return _read(process.stdout)
 
 
-def _write(to: IO[bytes], message: Any) -> None:
-    data = marshal.dumps(message)
-    to.write(len(data).to_bytes(_LENGTH, "big"))
+def _write(to: IO[bytes], message: Any, data: Bytes = b"") -> None:
+    """A message, and bytes behind it whose length it tells."""
+    told = marshal.dumps(message)
+    to.write(len(told).to_bytes(_LENGTH, "big") + told)
     to.write(data)
     to.flush()
 
@@ -125,13 +136,20 @@ def serve() -> None:
     source, to = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
         while True:
-            what, *about = _read(source)
-            if what == "assembled":
-                _write(to, assembled(*about))
-                continue
-            told = recognise(*about)
-            _write(
-                to,
-                (told.rows, told.records, told.foreign, told.tool_like, told.looks_like, told.left),
-            )
+            task, about, length = _read(source)
+            _write(to, _TASKS[task](about, source.read(length)))
     sys.stdout = None  # nothing is left to be flushed at exit
+
+
+def _recognise(about: tuple[Any, ...], data: bytes) -> tuple[Any, ...]:
+    path, offset = about
+    told = recognise(path, offset, lines(data))
+    packed = [pack(told.rows)]
+    return [], packed, told.records, told.foreign, told.tool_like, told.looks_like, told.left
+
+
+def _assembled(about: tuple[Any, ...], _: bytes) -> list[Assembled]:
+    return assembled(unpack(cast(Packed, about)))
+
+
+_TASKS: tuple[Task, ...] = (_recognise, _assembled)

@@ -15,14 +15,17 @@ from analytics.dialects.base import Record, Seen, row
 from analytics.dialects.results import Result, identify
 from analytics.dialects.turncap import PREFIX
 from analytics.otlp import UnreadablePieceError, jsonform, read
+from analytics.packed import Packed
 
 
 @dataclass(slots=True)
 class Recognised:
-    """What a block gave: rows of `raw_seen`, how many records were known and how many not, of those how many
-    look like tool calls and what the first looks like, and the indexes of the pieces that are left."""
+    """What a block gave: rows of `raw_seen`, one by one or packed, how many records were known and how many
+    not, of those how many look like tool calls and what the first looks like, and the indexes of the pieces
+    that are left."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
+    packed: list[Packed] = field(default_factory=list)
     records: int = 0
     foreign: int = 0
     tool_like: int = 0

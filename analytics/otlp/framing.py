@@ -19,11 +19,12 @@ _LONGEST_FRAME = 1 << 26  # bytes; so that no text is a length: its first byte w
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
     """`places` holds (number from 0, offset) of each piece, relative to the bytes at hand; None for lines,
-    where both follow from the pieces. `count` is how many lines or frames were passed."""
+    where both follow from the pieces, which `lines` cuts when they are asked for. `count` is how many lines
+    or frames were passed."""
 
-    pieces: Sequence[bytes]
     used: int
     count: int
+    pieces: Sequence[bytes] | None = None
     places: Sequence[tuple[int, int]] | None = None
 
 
@@ -43,9 +44,15 @@ class Lines:
 
     def __call__(self, data: bytes, *, last: bool) -> Split:
         """All but what follows the last newline."""
-        pieces = data.split(b"\n")
-        rest = pieces.pop()
-        return Split(pieces=pieces, used=len(data) - len(rest), count=len(pieces))
+        used = data.rfind(b"\n") + 1
+        return Split(used=used, count=data.count(b"\n", 0, used))
+
+
+def lines(data: bytes) -> list[bytes]:
+    """All that end in `data`."""
+    pieces = data.split(b"\n")
+    pieces.pop()
+    return pieces
 
 
 class Documents:

@@ -18,7 +18,7 @@ from typing import IO, Protocol
 
 import zstandard
 
-from analytics.otlp.framing import GZIP, ZSTD, Split, splitter
+from analytics.otlp.framing import GZIP, ZSTD, Split, lines, splitter
 
 BLOCK = 4 << 20  # bytes of uncompressed content in one block, give or take a line
 HEAD = 1 << 16  # bytes by which content is looked at and known again
@@ -55,12 +55,25 @@ class Block:
 
     offset: int
     line: int
-    pieces: Sequence[bytes]
     end: int
     lines: int
     digest: Hash
+    data: bytes  # and what follows, of which some may not be the block's
+    cut: Sequence[bytes] | None  # None for lines, until `pieces` is asked for
+    places: Sequence[tuple[int, int]] | None
     torn: bytes = b""
-    places: Sequence[tuple[int, int]] | None = None
+
+    @property
+    def pieces(self) -> Sequence[bytes]:
+        """The lines, frames or documents."""
+        if self.cut is None:
+            self.cut = lines(self.data)
+        return self.cut
+
+    @property
+    def view(self) -> memoryview:
+        """The bytes from the first piece to the last, with what separates them."""
+        return memoryview(self.data)[: self.end - self.offset]
 
     def place(self, index: int) -> tuple[int, int]:
         """(line or frame from 1, offset) of a piece, or of what is torn for the index behind the last."""
@@ -179,7 +192,7 @@ class Content:
             found = self.split(data, last=not chunk)
             rest = data[found.used :]
             if found.used or not chunk:
-                yield self._block(memoryview(data)[: found.used], found, b"" if chunk else rest)
+                yield self._block(data, found, b"" if chunk else rest)
             if not chunk:
                 return
             # A piece longer than the block: wait for twice as much before looking again.
@@ -190,19 +203,20 @@ class Content:
         self.digest.update(torn)
         self.position += len(torn)
 
-    def _block(self, data: memoryview, found: Split, torn: bytes) -> Block:
+    def _block(self, data: bytes, found: Split, torn: bytes) -> Block:
         offset, line = self.position, self.lines + 1
-        self.digest.update(data)
-        self.position += len(data)
+        self.digest.update(memoryview(data)[: found.used])
+        self.position += found.used
         self.lines += found.count
         return Block(
             offset=offset,
             line=line,
-            pieces=found.pieces,
-            places=found.places,
             end=self.position,
             lines=self.lines,
             digest=self.digest.copy(),
+            data=data,
+            cut=found.pieces,
+            places=found.places,
             torn=torn,
         )
 

@@ -9,7 +9,6 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -20,7 +19,8 @@ from analytics.dialects import DIALECTS
 from analytics.dialects.base import Record, row
 from analytics.dialects.blocks import Recognised, recognise
 from analytics.otlp import read
-from analytics.workers import Workers
+from analytics.packed import unpack
+from analytics.workers import Bytes, Workers
 from tests.analytics.dialects.reading import DATA
 from tests.analytics.test_load import dump
 
@@ -97,13 +97,14 @@ def test_a_load_in_workers_comes_to_the_same_tables(
 
 
 def test_a_worker_that_is_killed_costs_time_and_nothing_else(eager: list[Workers]) -> None:
-    lines = pieces(FILES[0])
+    block = gzip.decompress(FILES[0].read_bytes())
     with Workers(1) as few:
-        before = few.recognise("f", 0, lines)
+        before = few.recognise("f", 0, block)
         few.started[0].kill()
         few.started[0].wait()
-        assert few.recognise("f", 0, lines) == before == recognise("f", 0, lines)
-        assert few.recognise("f", 0, lines) == before
+        assert few.recognise("f", 0, block) == before
+        assert few.recognise("f", 0, block) == before
+    assert unpack(before.packed[0]) == recognise("f", 0, pieces(FILES[0])).rows
 
 
 def test_an_interrupted_load_leaves_no_worker(
@@ -111,8 +112,8 @@ def test_an_interrupted_load_leaves_no_worker(
 ) -> None:
     recognise_as_it_is, once = Workers.recognise, threading.Lock()
 
-    def pressed(self: Workers, path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
-        found = recognise_as_it_is(self, path, offset, pieces)
+    def pressed(self: Workers, path: str, offset: int, block: Bytes) -> Recognised:
+        found = recognise_as_it_is(self, path, offset, block)
         if once.acquire(blocking=False):
             os.kill(os.getpid(), signal.SIGINT)
         return found
@@ -127,7 +128,7 @@ def test_an_interrupted_load_leaves_no_worker(
 def test_a_worker_ends_when_the_load_is_killed() -> None:
     code = (
         "from analytics.workers import Workers; import time\n"
-        "few = Workers(1); few.recognise('f', 0, [b'{}'])\n"
+        "few = Workers(1); few.recognise('f', 0, b'{}\\n')\n"
         "print(few.started[0].pid, flush=True); time.sleep(60)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
