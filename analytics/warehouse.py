@@ -158,15 +158,19 @@ class Warehouse:
             statements = [f"INSERT INTO {table} BY NAME SELECT * FROM staged"]
         else:
             statements = [
-                "CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT * FROM staged",
-                f"INSERT INTO fresh BY NAME SELECT * FROM {table} SEMI JOIN staged USING ({keys})",
+                f"CREATE OR REPLACE TEMP TABLE clashing AS SELECT {keys} FROM staged GROUP BY ALL "
+                f"HAVING count(*) > 1 UNION SELECT {keys} FROM {table} SEMI JOIN staged USING ({keys})",
+                f"CREATE OR REPLACE TEMP TABLE fresh AS SELECT DISTINCT * FROM staged "
+                f"SEMI JOIN clashing USING ({keys})",
+                f"INSERT INTO fresh BY NAME SELECT * FROM {table} SEMI JOIN clashing USING ({keys})",
                 "CREATE OR REPLACE TEMP TABLE ranked AS SELECT *, row_number() OVER "
                 f"(PARTITION BY {keys} ORDER BY told) AS place FROM (SELECT f.*, to_json(f) AS told FROM "
                 "(SELECT DISTINCT * FROM fresh) f)",
                 f"INSERT OR IGNORE INTO conflicts SELECT concat_ws('/', {', '.join(key[:-1])}), {key[-1]}, "
                 "md5(told) FROM ranked WHERE place > 1",
-                f"DELETE FROM {table} WHERE ({keys}) IN (SELECT ({keys}) FROM fresh)",
+                f"DELETE FROM {table} WHERE ({keys}) IN (SELECT ({keys}) FROM clashing)",
                 f"INSERT INTO {table} BY NAME SELECT * EXCLUDE (told, place) FROM ranked WHERE place = 1",
+                f"INSERT INTO {table} BY NAME SELECT * FROM staged ANTI JOIN clashing USING ({keys})",
             ]
         for statement in statements:
             self.connection.execute(statement)
