@@ -10,13 +10,13 @@ from typing import Any
 import pyarrow as pa
 
 from analytics import packed
-from analytics.dialects.rows import CALL, MILESTONE, TURN, Assembled, assembled
+from analytics.dialects.rows import SEEN, Assembled, assembled
 from analytics.packed import Packed
 from analytics.warehouse import Warehouse
 from analytics.workers import Workers
 
-BATCH = 2_000  # groups at a time …
-ROWS = 50_000  # … or as many as hold so many rows, so that memory does not grow with what was loaded
+BATCH = 10_000  # groups at a time …
+ROWS = 150_000  # … or as many as hold so many rows, so that memory does not grow with what was loaded
 PART = 4_000  # rows that are assembled at once; more than that, and workers do it
 
 
@@ -46,14 +46,21 @@ def assemble_pending(warehouse: Warehouse, workers: Workers) -> int:
 
 
 def _assembled(stored: pa.Table, held: Sequence[int], workers: Workers) -> list[Assembled]:
+    """The turns of groups that hold so many of the rows each; no turn twice, the last group's stays."""
     if stored.num_rows <= PART:
-        return assembled(packed.unpack(packed.of_arrow(stored))) if stored.num_rows else []
+        return [assembled(packed.unpack(packed.of_arrow(stored)))] if stored.num_rows else []
     with ThreadPoolExecutor(max(1, workers.most)) as pool:
-        return [one for part in pool.map(workers.assembled, _parts(stored, held)) for one in part]
+        parts = list(pool.map(workers.assembled, _parts(stored, held)))
+    known: set[str] = set()
+    for at, part in reversed(list(enumerate(parts))):
+        if not known.isdisjoint(part.groups):
+            parts[at] = part.without(known)
+        known.update(part.groups)
+    return parts
 
 
 def _parts(stored: pa.Table, held: Sequence[int]) -> Iterator[Packed]:
-    """The rows in parts of whole groups, which hold so many rows each."""
+    """The rows in parts of whole groups."""
     begin = 0
     for end in accumulate(held):
         if end - begin >= PART or end == stored.num_rows > begin:
@@ -61,28 +68,29 @@ def _parts(stored: pa.Table, held: Sequence[int]) -> Iterator[Packed]:
             begin = end
 
 
-def _replace(warehouse: Warehouse, assembled: Sequence[Assembled]) -> int:
+def _replace(warehouse: Warehouse, found: Sequence[Assembled]) -> int:
     """Put the turns in place of those that the groups of `batch` had, and of any of the same id."""
-    found = {turn[0]: (group, turn, calls, milestones) for group, turn, calls, milestones in assembled}
     connection = warehouse.connection
-    owned = [(group, turn_id) for turn_id, (group, *_) in found.items()]
-    warehouse.append("group_turns", ("group_id", "turn_id"), owned)
+    pairs = [(group, turn_id) for part in found for turn_id, group in part.groups.items()]
+    owned = warehouse.unpacked("group_turns", [packed.pack(("group_id", "turn_id"), pairs)])
+    warehouse.append("group_turns", owned)
     for table in ("turns", "calls", "milestones"):
         connection.execute(
             f"DELETE FROM {table} WHERE turn_id IN "
             "(SELECT turn_id FROM group_turns SEMI JOIN batch USING (group_id))"
         )
     connection.execute("DELETE FROM group_turns WHERE group_id IN (SELECT group_id FROM batch)")
-    warehouse.append("turns", TURN, [turn for _, turn, _, _ in found.values()])
-    warehouse.append("group_turns", ("group_id", "turn_id"), owned)
-    warehouse.append("calls", CALL, [call for _, _, calls, _ in found.values() for call in calls])
-    warehouse.append("milestones", MILESTONE, [one for *_, told in found.values() for one in told])
-    return len(found)
+    if pairs:
+        warehouse.append("turns", warehouse.unpacked("turns", [part.turns for part in found]))
+        warehouse.append("group_turns", owned)
+        warehouse.append("calls", warehouse.unpacked("calls", [part.calls for part in found]))
+        warehouse.append("milestones", warehouse.unpacked("milestones", [part.milestones for part in found]))
+    return len(pairs)
 
 
 def insert_seen(warehouse: Warehouse, rows: Sequence[tuple[Any, ...]], more: Sequence[Packed]) -> None:
     """Store rows of `raw_seen`, each natural key once."""
-    seen = pa.concat_tables(map(packed.to_arrow, [packed.pack(rows), *more]))
+    seen = warehouse.unpacked("raw_seen", [packed.pack(SEEN, rows), *more] if rows else more)
     warehouse.fold("raw_seen", seen, key=("group_id", "dialect", "seen_id"))
     with warehouse.staged(seen.select(["group_id"])):
         warehouse.connection.execute("INSERT INTO pending SELECT DISTINCT 'group', group_id FROM staged")

@@ -1,90 +1,128 @@
-"""Rows of `raw_seen` as a few buffers, laid out as Arrow's columns are.
+"""Rows as a few buffers, laid out as Arrow's columns are.
 
-So they go from process to process and into the database without a Python object a value. Workers have no
-Arrow, which takes longer to import than they take to start.
+So they go from process to process and into the database without a Python object a value. Workers make them
+without Arrow, which takes longer to import than a worker takes to start; and where Arrow is used it is in
+ways that do not make it import pandas.
 """
 
 from __future__ import annotations
 
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Text = tuple[bytes, bytes]  # where each value begins and the last one ends (32-bit), and the values in UTF-8
-Whole = tuple[bytes, bytes]  # values (64-bit), and for each a byte that is 1 where it is NULL
-Packed = tuple[Text, Text, Text, Text, Whole, Text]
+Column = tuple[str, bytes, bytes, bytes]
+"""Kind, NULLs, values, text. `str`: 32-bit places where each text begins and the last one ends, and the texts
+in UTF-8; `int`, `float`: 64 bits; `bool`: a byte; no kind: all are NULL. NULLs are a byte each, 1 for NULL;
+nothing where none is."""
 
-SEEN = ("group_id", "dialect", "seen_id", "kind", "at", "data")
-NOTHING: Packed = (
-    *((array("i", [0]).tobytes(), b""),) * 4, (b"", b""), (array("i", [0]).tobytes(), b""),
-)  # fmt: skip
+Packed = dict[str, Column]  # by name; all of one length
 
 
-def pack(rows: Sequence[tuple[Any, ...]]) -> Packed:
-    """Rows whose values stand in the order of SEEN."""
-    if not rows:
-        return NOTHING
-    group, dialect, seen_id, kind, at, data = zip(*rows, strict=True)
-    times = array("q", [0 if value is None else value for value in at]).tobytes()
-    absent = bytes([value is None for value in at])
-    return _text(group), _text(dialect), _text(seen_id), _text(kind), (times, absent), _text(data)
+def pack(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Packed:
+    """Rows whose values stand in the order of `names`."""
+    columns = zip(*rows, strict=True) if rows else ((),) * len(names)
+    return {name: _packed(values) for name, values in zip(names, columns, strict=True)}
 
 
 def unpack(packed: Packed) -> list[tuple[Any, ...]]:
     """The rows again."""
-    group, dialect, seen_id, kind, (times, absent), data = packed
-    at = [None if no else value for value, no in zip(memoryview(times).cast("q"), absent, strict=True)]
-    columns = (*map(_values, (group, dialect, seen_id, kind)), at, _values(data))
-    return list(zip(*columns, strict=True))
+    return list(zip(*map(_values, packed.values()), strict=True))
 
 
-def _text(values: Sequence[str]) -> Text:
-    joined = "".join(values)
-    lengths = map(len, values if joined.isascii() else [value.encode() for value in values])
-    return array("i", accumulate(lengths, initial=0)).tobytes(), joined.encode()
+def _packed(values: Sequence[Any]) -> Column:
+    nulls = b""
+    if None in values:
+        nulls = bytes([value is None for value in values])
+        first = next((value for value in values if value is not None), None)
+        if first is None:
+            return "", nulls, b"", b""
+        values = [type(first)() if value is None else value for value in values]
+    if not values:
+        return "", b"", b"", b""
+    kind = type(values[0]).__name__
+    if kind == "str":
+        text = "".join(values)
+        lengths = map(len, values if text.isascii() else [value.encode() for value in values])
+        return kind, nulls, array("i", accumulate(lengths, initial=0)).tobytes(), text.encode()
+    if kind == "bool":
+        return kind, nulls, bytes(values), b""
+    return kind, nulls, array("q" if kind == "int" else "d", values).tobytes(), b""
 
 
-def _values(column: Text) -> list[str]:
-    bounds, data = memoryview(column[0]).cast("i"), column[1]
-    if data.isascii():
-        text = data.decode()
-        return [text[begin:end] for begin, end in pairwise(bounds)]
-    return [data[begin:end].decode() for begin, end in pairwise(bounds)]
+def _values(column: Column) -> Iterator[Any]:
+    kind, nulls, values, text = column
+    found: Sequence[Any]
+    if kind == "str":
+        bounds = pairwise(memoryview(values).cast("i"))
+        if text.isascii():
+            letters = text.decode()
+            found = [letters[begin:end] for begin, end in bounds]
+        else:
+            found = [text[begin:end].decode() for begin, end in bounds]
+    elif kind == "bool":
+        found = [value == 1 for value in values]
+    else:
+        held = memoryview(values)
+        found = held.cast("q") if kind == "int" else held.cast("d") if kind else [None] * len(nulls)
+    if not nulls:
+        return iter(found)
+    return (None if null else value for value, null in zip(found, nulls, strict=True))
 
 
-def to_arrow(packed: Packed) -> pa.Table:
+def to_arrow(packed: Packed, types: Mapping[str, pa.DataType]) -> pa.Table:
     """The rows as a table of Arrow's, over the same bytes."""
+    import pyarrow as pa
+
+    arrays = [_to_arrow(column, types[name]) for name, column in packed.items()]
+    return pa.Table.from_arrays(arrays, names=list(packed))
+
+
+def _to_arrow(column: Column, wanted: pa.DataType) -> pa.Array:
     import numpy as np
     import pyarrow as pa
 
-    columns = []
-    for name, (first, second) in zip(SEEN, packed, strict=True):
-        if name == "at":
-            mask = np.frombuffer(second, np.bool_)
-            columns.append(pa.array(np.frombuffer(first, np.int64), mask=mask))
-        else:
-            buffers = [None, pa.py_buffer(first), pa.py_buffer(second)]
-            columns.append(pa.Array.from_buffers(pa.string(), len(first) // 4 - 1, buffers))
-    return pa.table(columns, names=list(SEEN))
+    kind, nulls, values, text = column
+    if not kind:
+        return pa.nulls(len(nulls), wanted)
+    present = _bits(1 - np.frombuffer(nulls, np.uint8)) if nulls else None
+    if kind == "str":
+        buffers = [present, pa.py_buffer(values), pa.py_buffer(text)]
+        return pa.Array.from_buffers(pa.string(), len(values) // 4 - 1, buffers)
+    if kind == "bool":
+        return pa.Array.from_buffers(
+            pa.bool_(), len(values), [present, _bits(np.frombuffer(values, np.uint8))]
+        )
+    type_ = pa.int64() if kind == "int" else pa.float64()
+    return pa.Array.from_buffers(type_, len(values) // 8, [present, pa.py_buffer(values)])
+
+
+def _bits(flags: Any) -> pa.Buffer:
+    import numpy as np
+    import pyarrow as pa
+
+    return pa.py_buffer(np.packbits(flags, bitorder="little"))
 
 
 def of_arrow(table: pa.Table) -> Packed:
-    """A table's rows; its columns are those of SEEN in their order, each in one chunk."""
-    return tuple(_of_arrow(column.chunk(0)) for column in table.columns)  # type: ignore[return-value]
+    """A table's rows: columns of text and of integers, each in one chunk."""
+    return {name: _of_arrow(table.column(name).chunk(0)) for name in table.column_names}
 
 
-def _of_arrow(column: pa.Array) -> tuple[bytes, bytes]:
+def _of_arrow(column: pa.Array) -> Column:
     import numpy as np
-    import pyarrow as pa
 
-    if pa.types.is_int64(column.type):
-        absent = column.is_null().to_numpy(zero_copy_only=False)
-        return column.fill_null(0).to_numpy().tobytes(), absent.tobytes()
-    _, offsets, data = column.buffers()
-    bounds = np.frombuffer(offsets, np.int32)[column.offset : column.offset + len(column) + 1]
-    text = memoryview(data)[bounds[0] : bounds[-1]].tobytes() if data is not None else b""
-    return (bounds - bounds[0]).tobytes(), text
+    here = slice(column.offset, column.offset + len(column))
+    present, first, *second = column.buffers()
+    nulls = b""
+    if column.null_count:
+        nulls = (1 - np.unpackbits(np.frombuffer(present, np.uint8), bitorder="little")[here]).tobytes()
+    if not second:
+        return "int", nulls, np.frombuffer(first, np.int64)[here].tobytes(), b""
+    bounds = np.frombuffer(first, np.int32)[here.start : here.stop + 1]
+    text = memoryview(second[0])[bounds[0] : bounds[-1]].tobytes() if second[0] is not None else b""
+    return "str", nulls, (bounds - bounds[0]).tobytes(), text

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from analytics.database import SCHEMA_VERSION, check, check_format
 from analytics.errors import InputError
+from analytics.packed import Packed, to_arrow
 
 APPLICATION = "turncap"
 SCHEMA = Path(__file__).with_name("schema.sql")
@@ -124,11 +125,16 @@ class Warehouse:
         columns = zip(names, zip(*rows, strict=True), strict=True)
         return pa.table({name: pa.array(values, type=_ARROW[kinds[name]]) for name, values in columns})
 
-    def append(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> None:
-        """Append rows whose values stand in the order of `names`."""
-        if rows:
-            with self.staged(self.arrow(table, names, rows)):
-                self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM staged")
+    def unpacked(self, table: str, parts: Sequence[Packed]) -> pa.Table:
+        """Packed rows of `table`, one part or more, as columns of the table's types."""
+        kinds = self.kinds(table)
+        types = {name: _ARROW[kinds[name]] for name in parts[0]}
+        return pa.concat_tables([to_arrow(part, types) for part in parts])
+
+    def append(self, table: str, data: pa.Table) -> None:
+        """Append rows."""
+        with self.staged(data):
+            self.connection.execute(f"INSERT INTO {table} BY NAME SELECT * FROM staged")
 
     @contextmanager
     def staged(self, data: pa.Table) -> Iterator[None]:

@@ -16,10 +16,10 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from types import TracebackType
-from typing import IO, Any, cast
+from typing import IO, Any
 
 from analytics.dialects.blocks import Recognised, recognise
-from analytics.dialects.rows import Assembled, assembled
+from analytics.dialects.rows import SEEN, Assembled, assembled
 from analytics.otlp.framing import lines
 from analytics.packed import Packed, pack, unpack
 
@@ -66,10 +66,9 @@ class Workers:
         """`blocks.recognise` of lines, its rows packed; in an idle worker, here when there is none."""
         return Recognised(*self._answer(_recognise, (path, offset), block))
 
-    def assembled(self, stored: Packed) -> list[Assembled]:
+    def assembled(self, stored: Packed) -> Assembled:
         """`rows.assembled`, in an idle worker; here when there is none."""
-        answer: list[Assembled] = self._answer(_assembled, stored)
-        return answer
+        return Assembled(*self._answer(_assembled, (stored,)))
 
     def _answer(self, what: Task, about: tuple[Any, ...], data: Bytes = b"") -> Any:
         """What a worker says, or where there is no idle one or it fails, this process."""
@@ -144,12 +143,13 @@ def serve() -> None:
 def _recognise(about: tuple[Any, ...], data: bytes) -> tuple[Any, ...]:
     path, offset = about
     told = recognise(path, offset, lines(data))
-    packed = [pack(told.rows)]
+    packed = [pack(SEEN, told.rows)] if told.rows else []
     return [], packed, told.records, told.foreign, told.tool_like, told.looks_like, told.left
 
 
-def _assembled(about: tuple[Any, ...], _: bytes) -> list[Assembled]:
-    return assembled(unpack(cast(Packed, about)))
+def _assembled(about: tuple[Any, ...], _: bytes) -> tuple[Any, ...]:
+    told = assembled(unpack(*about))
+    return told.groups, told.turns, told.calls, told.milestones
 
 
 _TASKS: tuple[Task, ...] = (_recognise, _assembled)

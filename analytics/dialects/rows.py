@@ -6,7 +6,8 @@ It may run in a process of its own (`analytics.workers`): rows in, rows out.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Set
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any
 
@@ -14,6 +15,7 @@ import orjson
 
 from analytics.dialects.assemble import assemble
 from analytics.dialects.base import DialectTurn, Seen, StoredSeen
+from analytics.packed import Packed, pack, unpack
 
 MILESTONES = 64  # the largest count of repeats that is noted, as in a guard's own event
 
@@ -23,13 +25,42 @@ CALL = (
 )  # fmt: skip
 MILESTONE = ("turn_id", "epoch", "k", "call", "batch_first_call")
 
+SEEN = (
+    "group_id",
+    "dialect",
+    "seen_id",
+    "kind",
+    "at",
+    "data",
+)  # of raw_seen, as `base.row` orders them
+
 Row = tuple[Any, ...]
-Assembled = tuple[str, Row, list[Row], list[Row]]  # group, row of turns, rows of calls, rows of milestones
 
 
-def assembled(stored: Iterable[Row]) -> list[Assembled]:
+@dataclass(frozen=True, slots=True)
+class Assembled:
+    """Some turns: the group of each by its id, and the rows of tables, packed."""
+
+    groups: dict[str, str]
+    turns: Packed
+    calls: Packed
+    milestones: Packed
+
+    def without(self, known: Set[str]) -> Assembled:
+        """The others than these turns."""
+        return Assembled(
+            {turn_id: group for turn_id, group in self.groups.items() if turn_id not in known},
+            *(
+                pack(tuple(table), [row for row in unpack(table) if row[0] not in known])
+                for table in (self.turns, self.calls, self.milestones)
+            ),
+        )
+
+
+def assembled(stored: Iterable[Row]) -> Assembled:
     """The turns of whole groups, from their rows of `raw_seen` ordered by group, dialect and id."""
-    out = []
+    groups: dict[str, str] = {}
+    turns: dict[str, DialectTurn] = {}
     for group, rows in groupby(stored, key=lambda one: one[0]):
         seen = [
             StoredSeen(
@@ -37,8 +68,14 @@ def assembled(stored: Iterable[Row]) -> list[Assembled]:
             )
             for _, dialect, seen_id, kind, at, data in rows
         ]
-        out += [(group, _turn(turn), _calls(turn), _milestones(turn)) for turn in assemble(group, seen)]
-    return out
+        for turn in assemble(group, seen):
+            groups[turn.turn_id], turns[turn.turn_id] = group, turn
+    return Assembled(
+        groups,
+        pack(TURN, [_turn(turn) for turn in turns.values()]),
+        pack(CALL, [row for turn in turns.values() for row in _calls(turn)]),
+        pack(MILESTONE, [row for turn in turns.values() for row in _milestones(turn)]),
+    )
 
 
 # Columns of `turns` that a dialect gives as they are.

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import duckdb
+import msgspec
 import pytest
 
+from analytics import groups
 from analytics.cli import main
 from analytics.dialects import BY_SOURCE, rows
 from analytics.dialects.base import DialectCall, DialectTurn, Record, Seen, Source, StoredSeen, identity
@@ -93,3 +95,18 @@ def test_groups_do_not_touch_each_other(load: Callable[..., Any]) -> None:
     tables = load(LINES, other, [LINES[0]])
     assert [(one[0], one[3]) for one in tables["turns"]] == [("toy:s", 4), ("toy:t", 2)]
     assert len(tables["calls"]) == 6
+
+
+def test_a_turn_that_two_groups_tell_is_there_once(
+    load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def same(_: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
+        return [msgspec.structs.replace(turn, turn_id="toy:one") for turn in assemble("", seen)]
+
+    monkeypatch.setattr(rows, "assemble", same)
+    other = [{**line, "toy": "t", "args": "a"} for line in LINES[:2]]
+    whole = load([*LINES, *other])
+    assert [(one[0], one[3]) for one in whole["turns"]] == [("toy:one", 2)]
+    assert (len(whole["calls"]), len(whole["milestones"])) == (2, 1)
+    monkeypatch.setattr(groups, "PART", 1)
+    assert load([*LINES, *other]) == whole

@@ -6,34 +6,40 @@ import subprocess
 import sys
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
-from analytics.packed import SEEN, of_arrow, pack, to_arrow, unpack
+from analytics.packed import of_arrow, pack, to_arrow, unpack
 
 Rows = list[tuple[Any, ...]]
+NAMES = ("name", "count", "share", "flag", "nothing")
+TYPES = dict(zip(NAMES, (pa.string(), pa.int64(), pa.float64(), pa.bool_(), pa.string()), strict=True))
 ROWS: Rows = [
-    ("session:a", "codex", "call:1", "call", 1_700_000_000_000_000_000, '{"key":"00ff"}'),
-    ("session:a", "codex", "call:2", "call", None, "{}"),
-    ("", "", "", "", -1, ""),
-    ("sitzung:ä", "코덱스", "call:😀", "call", 0, '{"tool":"日本"}'),
+    ("call:1", 1_700_000_000_000_000_000, 0.5, True, None),
+    ("", -1, None, None, None),
+    (None, None, -2.0, False, None),
+    ("sitzung:ä😀", 0, 0.0, False, None),
+    *[(str(n), n, n / 7, n % 3 == 0, None) for n in range(20)],
 ]
 
 
 @pytest.mark.parametrize(
-    "rows", [ROWS, ROWS[:2], ROWS[1:2], []], ids=["any text", "ASCII", "no time", "none"]
+    "rows", [ROWS, ROWS[:2], ROWS[4:], ROWS[2:3], []], ids=["any", "ASCII", "no NULL", "one", "none"]
 )
 def test_rows_come_out_as_they_went_in(rows: Rows) -> None:
-    assert unpack(pack(rows)) == rows
-    table = to_arrow(pack(rows))
-    assert table.column_names == list(SEEN)
+    assert unpack(pack(NAMES, rows)) == rows
+    table = to_arrow(pack(NAMES, rows), TYPES)
+    table.validate(full=True)
+    assert table.schema == pa.schema(TYPES)
     assert [tuple(row.values()) for row in table.to_pylist()] == rows
 
 
 def test_a_part_of_a_table_is_packed_alone() -> None:
-    table = to_arrow(pack(ROWS))
-    assert [unpack(of_arrow(table.slice(n, 2))) for n in range(3)] == [ROWS[n : n + 2] for n in range(3)]
+    rows = [row[:2] for row in ROWS]
+    table = to_arrow(pack(NAMES[:2], rows), TYPES)
+    assert [unpack(of_arrow(table.slice(n, 3))) for n in range(9)] == [rows[n : n + 3] for n in range(9)]
 
 
 def test_a_worker_needs_no_arrow() -> None:
-    code = "import analytics.workers, sys; sys.exit('pyarrow' in sys.modules or 'numpy' in sys.modules)"
+    code = "import analytics.workers, sys; sys.exit(not {'pyarrow', 'numpy'}.isdisjoint(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
