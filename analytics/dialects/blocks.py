@@ -36,7 +36,7 @@ class Recognised:
 def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
     """Read lines of a file, the first of which begins at `offset`."""
     out = Recognised()
-    seen: list[tuple[str, Seen]] = []
+    seen: list[tuple[str, Sequence[Seen]]] = []
     for index, piece in enumerate(pieces):
         if piece and not piece.isspace():
             line = jsonform.line(piece)
@@ -46,11 +46,12 @@ def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
             else:
                 for record in records:
                     record.path, record.offset = path, offset
-                    seen += _seen(out, record)
+                    seen.append(_seen(out, record))
         offset += len(piece) + 1
     # All results of the block in a few calls; then each row asks for its own.
-    identify([found for _, one in seen if type(found := one.data.get("result")) is Result])
-    out.rows = [row(dialect, one) for dialect, one in seen]
+    values = (one.data.get("result") for _, ones in seen for one in ones)
+    identify([value for value in values if isinstance(value, Result)])
+    out.rows = [row(dialect, one) for dialect, ones in seen for one in ones]
     return out
 
 
@@ -66,16 +67,17 @@ def _records(piece: bytes) -> list[Record] | None:
 
 def take(out: Recognised, record: Record) -> None:
     """Note what the dialects see in a record that is none of turncap's."""
-    out.rows += [row(dialect, one) for dialect, one in _seen(out, record)]
+    dialect, ones = _seen(out, record)
+    out.rows += [row(dialect, one) for one in ones]
 
 
-def _seen(out: Recognised, record: Record) -> list[tuple[str, Seen]]:
-    """What the first dialect that knows the record sees in it, with its name; `out` counts the record."""
+def _seen(out: Recognised, record: Record) -> tuple[str, Sequence[Seen]]:
+    """The first dialect that knows the record, by name, and what it sees; `out` counts the record."""
     for dialect in BY_SOURCE[record.source]:
         if (seen := dialect.recognise(record)) is not None:
             out.records += 1
-            return [(dialect.name, one) for one in seen]
+            return dialect.name, seen
     out.foreign += 1
     out.tool_like += tool_like(record)
     out.looks_like = out.looks_like or likeness(record)
-    return []
+    return "", ()

@@ -25,14 +25,15 @@ _CUT = re.compile(
     r"…\[(?:\d+ (?:chars|items)|truncated[^\]]*)\]|\"<nested>\"|\"…\":\"\d+ keys\""
     r"|\[truncated\]\W*$|\.\.\. ?\(truncated\)\W*$|\[TRUNCATED\]\W*$"
 )
-_CUT_WORDS = ("…", "<nested>", "runcated", "RUNCATED")  # each mark has one of them
 _JSON_BEGINS = ('{"', '["', '[{"')
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def _cut(text: str) -> bool:
     """Whether the text bears the mark of having been cut."""
-    return any(word in text for word in _CUT_WORDS) and _CUT.search(text) is not None
+    # Each mark has one of these words: most texts are not searched for more.
+    words = "…" in text or "<nested>" in text or "runcated" in text or "RUNCATED" in text
+    return words and _CUT.search(text) is not None
 
 
 @dataclass(frozen=True, slots=True)
