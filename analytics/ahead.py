@@ -11,16 +11,17 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
-from typing import IO
+from typing import IO, TYPE_CHECKING
 
 from analytics import ledger
-from analytics.dialects import turncap_bulk
 from analytics.dialects.blocks import Recognised
 from analytics.dialects.turncap import PREFIX
-from analytics.dialects.turncap_bulk import Bulk
 from analytics.otlp import streams
 from analytics.otlp.framing import Lines
 from analytics.workers import Workers
+
+if TYPE_CHECKING:
+    from analytics.dialects.turncap_bulk import Bulk
 
 ARROW = 1 << 18  # bytes of a block from which reading in bulk pays
 WORKER = 1 << 15  # from which it pays to hand it to another process
@@ -77,6 +78,8 @@ def blocks(files: Iterable[File], workers: Workers) -> Iterator[Ahead]:
 
 def _read(path: str, block: streams.Block, workers: Workers) -> Bulk | Recognised | None:
     if block.data.find(_MARK, 0, block.end - block.offset) >= 0:
+        from analytics.dialects import turncap_bulk  # other products do without
+
         large = block.end - block.offset >= ARROW
         return turncap_bulk.read(block.pieces) if large else None
     return workers.recognise(path, block.offset, block.view)

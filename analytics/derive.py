@@ -9,8 +9,6 @@ from __future__ import annotations
 from hashlib import blake2b
 from importlib.resources import files
 
-import pyarrow as pa
-
 from analytics.warehouse import Warehouse
 from guard.errors import PolicyError
 from guard.policy import CapPolicy
@@ -58,6 +56,8 @@ def _derive_batch(warehouse: Warehouse) -> None:
 
 def _policies(warehouse: Warehouse) -> None:
     """Fill `policies` from what was told of them, and `policy_texts` with the hash of each candidate."""
+    import pyarrow as pa
+
     connection = warehouse.connection
     for table in ("raw_started", "raw_detected"):
         connection.execute(

@@ -5,15 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import accumulate
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from analytics import packed
 from analytics.dialects.rows import SEEN, Assembled, assembled
 from analytics.packed import Packed
 from analytics.warehouse import Warehouse
 from analytics.workers import Workers
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 BATCH = 10_000  # groups at a time …
 ROWS = 150_000  # … or as many as hold so many rows, so that memory does not grow with what was loaded

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
 from operator import attrgetter
-from pathlib import Path
+from typing import TYPE_CHECKING
 
 from analytics import groups, ledger
 from analytics.ahead import Ahead, File, blocks
@@ -22,14 +22,15 @@ from analytics.derive import derive
 from analytics.dialects.base import Record
 from analytics.dialects.blocks import Recognised, take
 from analytics.dialects.turncap import PREFIX, Collector
-from analytics.dialects.turncap_bulk import Bulk
 from analytics.errors import InputError, is_interrupt
 from analytics.otlp import UnreadablePieceError, framing, read, streams
 from analytics.otlp.records import Point, Unreadable
-from analytics.paths import STDIN
 from analytics.slices import Slice, Writer
 from analytics.warehouse import Warehouse
-from analytics.workers import Workers, useful
+from analytics.workers import Workers
+
+if TYPE_CHECKING:
+    from analytics.dialects.turncap_bulk import Bulk
 
 SLICE = 128 << 20  # bytes of uncompressed content written at once
 REASON = 500  # characters of a reason that are kept
@@ -102,10 +103,12 @@ class Loader:
         self,
         warehouse: Warehouse,
         *,
+        workers: Workers,
         strict: bool = False,
         progress: Callable[[int, str], None] | None = None,
     ) -> None:
         self.warehouse = warehouse
+        self.workers = workers
         self.strict = strict
         self._progress = progress or (lambda done, doing: None)
         self._done = 0  # bytes of whole files, as they lie on disk
@@ -117,19 +120,18 @@ class Loader:
     def load(self, paths: Sequence[str]) -> Summary:
         """Load every file, then derive. InputError, with nothing written, when no file held a record."""
         began = time.monotonic()
-        with Workers(useful(_size(paths))) as workers:
-            try:
-                for file, found in groupby(blocks(self._opened(paths), workers), key=attrgetter("file")):
-                    self._file(file, found)
-                self._refuse_the_unrecognised()
-                self._flush()
-                self._writer.finish()
-            except BaseException as error:
-                self._writer.give_up(keep=is_interrupt(error))
-                raise
-            self._progress(self._done, "deriving the turns that were touched")
-            derived = derive(self.warehouse)
-            self.summary.turns = derived + groups.assemble_pending(self.warehouse, workers)
+        try:
+            for file, found in groupby(blocks(self._opened(paths), self.workers), key=attrgetter("file")):
+                self._file(file, found)
+            self._refuse_the_unrecognised()
+            self._flush()
+            self._writer.finish()
+        except BaseException as error:
+            self._writer.give_up(keep=is_interrupt(error))
+            raise
+        self._progress(self._done, "deriving the turns that were touched")
+        derived = derive(self.warehouse)
+        self.summary.turns = derived + groups.assemble_pending(self.warehouse, self.workers)
         self.summary.products = {
             (dialect, grade): turns
             for dialect, grade, turns in self.warehouse.rows(
@@ -328,11 +330,6 @@ class Loader:
             self._slice = Slice()
 
 
-def _size(paths: Sequence[str]) -> int | None:
-    """How many bytes the files hold on disk; None where that cannot be known."""
-    return None if STDIN in paths else sum(Path(path).stat().st_size for path in paths)
-
-
 # What tells one process from another; other attributes of a resource may hold text.
 _RESOURCE = ("service.", "process.pid", "host.name", "k8s.pod.name", "container.id")
 
@@ -341,12 +338,15 @@ def load(
     warehouse: Warehouse,
     paths: Sequence[str],
     *,
+    workers: Workers | None = None,
     strict: bool = False,
     progress: Callable[[int, str], None] | None = None,
 ) -> Summary:
     """Load `paths` (files, in this order) and derive; `progress` is told the bytes read and what is done.
+    Without `workers` all of it is done in this process.
 
     Raises:
         InputError: no file held a record, or with `strict` the first input that could not be read.
     """
-    return Loader(warehouse, strict=strict, progress=progress).load(paths)
+    workers = Workers(0) if workers is None else workers
+    return Loader(warehouse, workers=workers, strict=strict, progress=progress).load(paths)

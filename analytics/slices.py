@@ -10,14 +10,15 @@ import time
 from collections.abc import Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any
 
 from analytics import groups, ledger
 from analytics.dialects.turncap import RowList
 from analytics.packed import Packed
 from analytics.warehouse import Warehouse
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 COMMIT = 256 << 20  # bytes of uncompressed content after which what was written is committed
 
@@ -39,6 +40,8 @@ class Slice:
 
     def write(self, warehouse: Warehouse) -> None:
         """Write everything, in the transaction that is open."""
+        import pyarrow as pa
+
         now = time.time_ns()
         for name in self.bulk.keys() | self.rows.keys():
             found = self.bulk.get(name, [])

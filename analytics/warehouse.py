@@ -5,28 +5,36 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import duckdb
-import pyarrow as pa
 
 from analytics.database import SCHEMA_VERSION, check, check_format
 from analytics.errors import InputError
 from analytics.packed import Packed, to_arrow
 
+if TYPE_CHECKING:  # reading begins while Arrow is not there yet
+    import pyarrow as pa
+
 APPLICATION = "turncap"
 SCHEMA = Path(__file__).with_name("schema.sql")
 MEMORY = "384MB"  # for DuckDB; it spills beyond
 
-_ARROW: dict[str, pa.DataType] = {
-    "VARCHAR": pa.string(),
-    "BIGINT": pa.int64(),
-    "DOUBLE": pa.float64(),
-    "BOOLEAN": pa.bool_(),
-    "BIGINT[]": pa.list_(pa.int64()),
-    "VARCHAR[]": pa.list_(pa.string()),
-}
+
+@cache
+def _arrow_types() -> dict[str, pa.DataType]:
+    import pyarrow as pa
+
+    return {
+        "VARCHAR": pa.string(),
+        "BIGINT": pa.int64(),
+        "DOUBLE": pa.float64(),
+        "BOOLEAN": pa.bool_(),
+        "BIGINT[]": pa.list_(pa.int64()),
+        "VARCHAR[]": pa.list_(pa.string()),
+    }
 
 
 class Warehouse:
@@ -121,14 +129,18 @@ class Warehouse:
 
     def arrow(self, table: str, names: Sequence[str], rows: Sequence[tuple[Any, ...]]) -> pa.Table:
         """Rows of `table`, their values in the order of `names`, as columns of the table's types."""
-        kinds = self.kinds(table)
+        import pyarrow as pa
+
+        kinds, of_kind = self.kinds(table), _arrow_types()
         columns = zip(names, zip(*rows, strict=True), strict=True)
-        return pa.table({name: pa.array(values, type=_ARROW[kinds[name]]) for name, values in columns})
+        return pa.table({name: pa.array(values, type=of_kind[kinds[name]]) for name, values in columns})
 
     def unpacked(self, table: str, parts: Sequence[Packed]) -> pa.Table:
         """Packed rows of `table`, one part or more, as columns of the table's types."""
-        kinds = self.kinds(table)
-        types = {name: _ARROW[kinds[name]] for name in parts[0]}
+        import pyarrow as pa
+
+        kinds, of_kind = self.kinds(table), _arrow_types()
+        types = {name: of_kind[kinds[name]] for name in parts[0]}
         return pa.concat_tables([to_arrow(part, types) for part in parts])
 
     def append(self, table: str, data: pa.Table) -> None:

@@ -13,15 +13,19 @@ import os
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
 
-from analytics.dialects.blocks import Recognised, recognise
-from analytics.dialects.rows import SEEN, Assembled, assembled
-from analytics.otlp.framing import lines
 from analytics.packed import Packed, pack, unpack
+from analytics.paths import STDIN, size
+
+if TYPE_CHECKING:  # what they need takes longer to import than to start a worker, which imports it meanwhile
+    from analytics.dialects.blocks import Recognised
+    from analytics.dialects.rows import Assembled
 
 Bytes = bytes | memoryview
 Task = Callable[[tuple[Any, ...], bytes], Any]  # what is asked, in values that marshal knows, and a block
@@ -29,20 +33,33 @@ Task = Callable[[tuple[Any, ...], bytes], Any]  # what is asked, in values that 
 MOST = 4  # processes
 START = 24 << 20  # bytes to be read from which it pays to start some
 PIPE = 1 << 20  # bytes that may be under way, so that few switches between processes move a block
+_HEAD = 1 << 16  # bytes by which a file is judged
+_OWN = b"turncap."  # in every name of turncap's
 _LENGTH = 8  # bytes in front of each message
 
 
-def useful(expected: int | None) -> int:
-    """How many workers there is something to gain from: none for little input (`expected` bytes, None where
-    that cannot be known), nor where only one processor may be used."""
-    if expected is not None and expected < START:
+def useful(paths: Sequence[str]) -> int:
+    """How many workers there is something to gain from: none for little input, nor where only one processor
+    may be used."""
+    if STDIN not in paths and size(paths) < START:
         return 0
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     return min(cores, MOST) if cores > 1 and sys.executable else 0
 
 
+def foreign(path: str) -> bool:
+    """Whether a file begins with lines of another product: then workers will be needed. False where it
+    would take more than a look, or a look would take something away."""
+    if path == STDIN or not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        head = file.read(_HEAD)
+    return head.startswith(b"{") and _OWN not in head
+
+
 class Workers:
-    """At most so many processes, which start when they are first needed; usable from several threads."""
+    """At most so many processes, which start when they are first needed, or told to; usable from several
+    threads."""
 
     def __init__(self, most: int) -> None:
         self.most = most
@@ -62,12 +79,22 @@ class Workers:
                 if kind is not None:
                     process.kill()
 
+    def start(self) -> None:
+        """Start all of them now."""
+        with self._lock:
+            while len(self.started) < self.most:
+                self._idle.append(self._begun())
+
     def recognise(self, path: str, offset: int, block: Bytes) -> Recognised:
         """`blocks.recognise` of lines, its rows packed; in an idle worker, here when there is none."""
+        from analytics.dialects.blocks import Recognised
+
         return Recognised(*self._answer(_recognise, (path, offset), block))
 
     def assembled(self, stored: Packed) -> Assembled:
         """`rows.assembled`, in an idle worker; here when there is none."""
+        from analytics.dialects.rows import Assembled
+
         return Assembled(*self._answer(_assembled, (stored,)))
 
     def _answer(self, what: Task, about: tuple[Any, ...], data: Bytes = b"") -> Any:
@@ -90,19 +117,20 @@ class Workers:
         with self._lock:
             if self._idle:
                 return self._idle.pop()
-            if len(self.started) >= self.most:
-                return None
-            code = f"import sys; sys.path[:] = {sys.path!r}; from analytics.workers import serve; serve()"
-            # In a session of its own: Ctrl-C is for the load, which ends its workers.
-            process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                pipesize=PIPE,
-                start_new_session=True,
-            )
-            self.started.append(process)
-            return process
+            return self._begun() if len(self.started) < self.most else None
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        code = f"import sys; sys.path[:] = {sys.path!r}; from analytics.workers import serve; serve()"
+        # In a session of its own: Ctrl-C is for the load, which ends its workers.
+        process = subprocess.Popen(
+            [sys.executable, "-c", code],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            pipesize=PIPE,
+            start_new_session=True,
+        )
+        self.started.append(process)
+        return process
 
 
 def _ask(process: subprocess.Popen[bytes], request: tuple[Any, ...], data: Bytes) -> Any:
@@ -131,6 +159,9 @@ def _read(source: IO[bytes]) -> Any:
 
 def serve() -> None:
     """Be a worker: answer until there is nothing more to read."""
+    import_module("analytics.dialects.blocks")  # before the first block comes
+    import_module("analytics.dialects.rows")
+
     gc.disable()  # nothing here refers to itself
     source, to = sys.stdin.buffer, sys.stdout.buffer
     with suppress(EOFError, BrokenPipeError):
@@ -141,6 +172,10 @@ def serve() -> None:
 
 
 def _recognise(about: tuple[Any, ...], data: bytes) -> tuple[Any, ...]:
+    from analytics.dialects.blocks import recognise
+    from analytics.dialects.rows import SEEN
+    from analytics.otlp.framing import lines
+
     path, offset = about
     told = recognise(path, offset, lines(data))
     packed = [pack(SEEN, told.rows)] if told.rows else []
@@ -148,6 +183,8 @@ def _recognise(about: tuple[Any, ...], data: bytes) -> tuple[Any, ...]:
 
 
 def _assembled(about: tuple[Any, ...], _: bytes) -> tuple[Any, ...]:
+    from analytics.dialects.rows import assembled
+
     told = assembled(unpack(*about))
     return told.groups, told.turns, told.calls, told.milestones
 

@@ -49,20 +49,24 @@ def run(args: argparse.Namespace) -> int:
 
 
 def _load(args: argparse.Namespace) -> Summary:
-    from analytics.loading import load
-    from analytics.paths import expand, size
-    from analytics.progress import Progress
-    from analytics.warehouse import Warehouse
+    from analytics import paths, workers
 
-    paths = expand(args.paths)
-    progress = Progress(sys.stderr, size(paths)) if sys.stderr.isatty() else None
-    try:
-        with Warehouse.open(args.db) as warehouse:
-            try:
-                return load(warehouse, paths, strict=args.strict, progress=progress)
-            except BaseException:
-                warehouse.discard_if_empty()
-                raise
-    finally:
-        if progress is not None:
-            progress.close()
+    files = paths.expand(args.paths)
+    with workers.Workers(workers.useful(files)) as helping:
+        if workers.foreign(files[0]):
+            helping.start()  # they import what they need while this process imports what it needs
+        from analytics.loading import load
+        from analytics.progress import Progress
+        from analytics.warehouse import Warehouse
+
+        progress = Progress(sys.stderr, paths.size(files)) if sys.stderr.isatty() else None
+        try:
+            with Warehouse.open(args.db) as warehouse:
+                try:
+                    return load(warehouse, files, workers=helping, strict=args.strict, progress=progress)
+                except BaseException:
+                    warehouse.discard_if_empty()
+                    raise
+        finally:
+            if progress is not None:
+                progress.close()

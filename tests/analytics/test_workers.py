@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from analytics import ahead, groups, loading, workers
+from analytics import ahead, groups, workers
 from analytics.cli import ExitCode, main
 from analytics.dialects import DIALECTS
 from analytics.dialects.base import Record, row
@@ -53,8 +53,8 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> list[Workers]:
 
     monkeypatch.setattr(ahead, "WORKER", 0)
     monkeypatch.setattr(groups, "PART", 8)
-    monkeypatch.setattr(loading, "useful", lambda _: 2)
-    monkeypatch.setattr(loading, "Workers", Kept)
+    monkeypatch.setattr(workers, "useful", lambda _: 2)
+    monkeypatch.setattr(workers, "Workers", Kept)
     return used
 
 
@@ -89,8 +89,7 @@ def test_a_load_in_workers_comes_to_the_same_tables(
     paths = unpacked(tmp_path)
     assert main(["load", *paths, "--db", str(tmp_path / "in.duckdb")]) == 0
     assert [process.returncode for process in eager[0].started] == [0, 0]
-    monkeypatch.setattr(ahead, "WORKER", 1 << 40)
-    monkeypatch.setattr(groups, "PART", 1 << 40)
+    monkeypatch.setattr(workers, "useful", lambda _: 0)
     assert main(["load", *paths, "--db", str(tmp_path / "out.duckdb")]) == 0
     assert eager[1].started == []
     assert dump(tmp_path / "in.duckdb") == dump(tmp_path / "out.duckdb")
@@ -148,10 +147,36 @@ def test_a_worker_ends_when_the_load_is_killed() -> None:
     pytest.fail("the worker outlived the load")
 
 
-def test_there_is_no_worker_where_there_is_one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0}, raising=False)
-    assert workers.useful(None) == workers.useful(1 << 40) == 0
+def test_workers_are_of_use_where_there_is_much_to_read_and_another_processor(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "f.jsonl"
+    for processors, size, expected in ((2, 0, 2), (1, 0, 0), (2, -1, 0)):
+        monkeypatch.setattr(os, "sched_getaffinity", lambda _, n=processors: set(range(n)), raising=False)
+        path.write_bytes(b"")
+        os.truncate(path, workers.START + size)
+        assert workers.useful([str(path)]) == expected
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {0, 1}, raising=False)
+    assert workers.useful(["-"]) == 2  # nobody knows how much will come
 
 
-def test_there_is_no_worker_for_little_input() -> None:
-    assert workers.useful(workers.START - 1) == 0
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b'{"type":"user"}\n', True),
+        (b'{"resourceLogs":[{"scopeLogs":[{"logRecords":[{"eventName":"turncap.turn.ended"}]}]}]}\n', False),
+        (gzip.compress(b'{"type":"user"}\n'), False),
+        (b"", False),
+    ],
+    ids=["another product's", "turncap's own", "packed", "empty"],
+)
+def test_workers_start_at_once_for_other_products(tmp_path: Path, content: bytes, expected: bool) -> None:
+    path = tmp_path / "f.jsonl"
+    path.write_bytes(content)
+    assert workers.foreign(str(path)) == expected
+
+
+def test_a_pipe_is_not_looked_into(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    assert not workers.foreign(str(tmp_path / "pipe"))
+    assert not workers.foreign("-")
