@@ -23,35 +23,39 @@ PART = 4_000  # rows that are assembled at once; more than that, and workers do 
 
 def assemble_pending(warehouse: Warehouse, workers: Workers) -> int:
     """Assemble every pending group; how many turns they hold. Each batch is one transaction."""
-    total = 0
+    total, connection = 0, warehouse.connection
     while True:
-        with warehouse.transaction() as connection:
-            connection.execute(
-                "CREATE OR REPLACE TEMP TABLE batch AS WITH counted AS ("
-                "SELECT id AS group_id, count(seen_id) AS held FROM "
-                f"(SELECT DISTINCT id FROM pending WHERE kind = 'group' ORDER BY id LIMIT {BATCH}) "
-                "LEFT JOIN raw_seen ON group_id = id GROUP BY id) SELECT group_id, held FROM "
-                f"counted QUALIFY sum(held) OVER (ORDER BY group_id) - held < {ROWS}"
-            )
-            if not warehouse.rows("FROM batch LIMIT 1"):
-                return total
-            stored = connection.sql(
-                'SELECT group_id, dialect, seen_id, kind, "at", data FROM raw_seen '
-                "SEMI JOIN batch USING (group_id) ORDER BY group_id, dialect, seen_id"
-            ).to_arrow_table()
-            held = [count for (count,) in warehouse.rows("SELECT held FROM batch ORDER BY group_id")]
-            total += _replace(warehouse, _assembled(stored.combine_chunks(), held, workers))
+        connection.execute(
+            "CREATE OR REPLACE TEMP TABLE batch AS WITH counted AS ("
+            "SELECT id AS group_id, count(seen_id) AS held FROM "
+            f"(SELECT DISTINCT id FROM pending WHERE kind = 'group' ORDER BY id LIMIT {BATCH}) "
+            "LEFT JOIN raw_seen ON group_id = id GROUP BY id) SELECT group_id, held FROM "
+            f"counted QUALIFY sum(held) OVER (ORDER BY group_id) - held < {ROWS}"
+        )
+        if not warehouse.rows("FROM batch LIMIT 1"):
+            return total
+        found = _assembled(warehouse, workers)
+        with warehouse.transaction():
+            total += _replace(warehouse, found)
             connection.execute(
                 "DELETE FROM pending WHERE kind = 'group' AND id IN (SELECT group_id FROM batch)"
             )
 
 
-def _assembled(stored: pa.Table, held: Sequence[int], workers: Workers) -> list[Assembled]:
-    """The turns of groups that hold so many of the rows each; no turn twice, the last group's stays."""
+def _assembled(warehouse: Warehouse, workers: Workers) -> list[Assembled]:
+    """The turns of the groups of `batch`; no turn twice, the last group's stays."""
+    stored = warehouse.connection.sql(
+        'SELECT group_id, dialect, seen_id, kind, "at", data FROM raw_seen '
+        "SEMI JOIN batch USING (group_id) ORDER BY group_id, dialect, seen_id"
+    ).to_arrow_table()
+    stored = stored.combine_chunks()
     if stored.num_rows <= PART:
         return [assembled(packed.unpack(packed.of_arrow(stored)))] if stored.num_rows else []
+    held = [count for (count,) in warehouse.rows("SELECT held FROM batch ORDER BY group_id")]
     with ThreadPoolExecutor(max(1, workers.most)) as pool:
-        parts = list(pool.map(workers.assembled, _parts(stored, held)))
+        found = pool.map(workers.assembled, _parts(stored, held))
+        warehouse.connection.execute("CHECKPOINT")  # which the next commit would do while workers wait
+        parts = list(found)
     known: set[str] = set()
     for at, part in reversed(list(enumerate(parts))):
         if not known.isdisjoint(part.groups):
