@@ -8,13 +8,16 @@ work: natural keys in the tables keep a record that is read twice from counting 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from analytics.otlp import streams
 from analytics.paths import STDIN
 from analytics.warehouse import Warehouse
+
+# What a mark holds for the ledger.
+_STORED = ("fingerprint", "path", "offset", "digest", "lines", "records", "begun", "replaces")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,53 +49,62 @@ def fingerprint(head: bytes) -> str:
     return hashlib.sha256(head.split(b"\n", 1)[0]).hexdigest()
 
 
-def resume(warehouse: Warehouse, content: streams.Content, path: str) -> tuple[Mark, streams.Content]:
-    """The mark to go on from and the content standing there; the start when the content is new."""
-    mark = Mark(fingerprint=fingerprint(content.head), path=path)
-    if path == STDIN:
-        return mark, content  # cannot be read twice: what is known already folds in the tables
-    best = mark
-    for offset, digest, lines, records in warehouse.rows(
-        'SELECT "offset", digest, lines, records FROM files WHERE fingerprint = ? ORDER BY "offset"',
-        [mark.fingerprint],
-    ):
-        if not content.skip(offset):
-            break
-        if content.digest.hexdigest() == digest:
-            best = replace(mark, offset=offset, lines=lines, records=records, digest=digest,
-                           records_before=records).committed()  # fmt: skip
-    if content.position != best.offset:
-        # Read past the last mark that fits: begin again, as far as it does fit.
-        content = streams.content_of(streams.open_content(path))
-        content.skip(best.offset)
-    content.lines = best.lines
-    return best, content
+class Ledger:
+    """What is in the table `files`, read once, and what this load adds to it."""
+
+    def __init__(self, warehouse: Warehouse) -> None:
+        # Fingerprint -> digest -> offset, lines, records.
+        self._known: dict[str, dict[str, tuple[int, int, int]]] = {}
+        for name, digest, *read in warehouse.rows(
+            'SELECT fingerprint, digest, "offset", lines, records FROM files'
+        ):
+            self._known.setdefault(name, {})[digest] = (read[0], read[1], read[2])
+
+    def note(self, marks: Iterable[Mark]) -> None:
+        """Take in marks that are written, or will be before anything that is read from now on."""
+        for mark in marks:
+            known = self._known.setdefault(mark.fingerprint, {})
+            known.pop(mark.replaces, None)
+            known[mark.digest] = (mark.offset, mark.lines, mark.records)
+
+    def resume(self, content: streams.Content, path: str) -> tuple[Mark, streams.Content]:
+        """The mark to go on from and the content standing there; the start when the content is new."""
+        mark = Mark(fingerprint=fingerprint(content.head), path=path)
+        if path == STDIN:
+            return mark, content  # cannot be read twice: what is known already folds in the tables
+        best = mark
+        known = self._known.get(mark.fingerprint, {})
+        for digest, (offset, lines, records) in sorted(known.items(), key=lambda one: one[1]):
+            if not content.skip(offset):
+                break
+            if content.digest.hexdigest() == digest:
+                best = replace(mark, offset=offset, lines=lines, records=records, digest=digest,
+                               records_before=records).committed()  # fmt: skip
+        if content.position != best.offset:
+            # Read past the last mark that fits: begin again, as far as it does fit.
+            content = streams.content_of(streams.open_content(path))
+            content.skip(best.offset)
+        content.lines = best.lines
+        return best, content
 
 
 def write(warehouse: Warehouse, marks: Sequence[Mark], now: int) -> None:
     """Store the marks, each in place of the one it goes on from; what was rejected behind that is void."""
-    for mark in marks:
-        warehouse.connection.execute(
-            'DELETE FROM rejects WHERE fingerprint = ? AND "offset" >= ?', [mark.fingerprint, mark.begun]
-        )
-        warehouse.connection.execute(
-            "DELETE FROM files WHERE fingerprint = ? AND digest IN (?, ?)",
-            [mark.fingerprint, mark.replaces, mark.digest],
-        )
-        warehouse.connection.execute(
-            'INSERT INTO files BY NAME SELECT ? AS fingerprint, ? AS path, ? AS size, ? AS "offset", '
-            "? AS digest, ? AS lines, ? AS records, ? AS loaded_at",
-            [
-                mark.fingerprint,
-                mark.path,
-                mark.offset,
-                mark.offset,
-                mark.digest,
-                mark.lines,
-                mark.records,
-                now,
-            ],
-        )
+    if not marks:
+        return
+    once = {(mark.fingerprint, mark.digest): mark for mark in marks}.values()
+    columns = {name: [getattr(mark, name) for mark in once] for name in _STORED}
+    fields = ", ".join(f'unnest(${name}) AS "{name}"' for name in _STORED)
+    warehouse.connection.execute(f"CREATE OR REPLACE TEMP TABLE marks AS SELECT {fields}", columns)
+    for statement in (
+        "DELETE FROM rejects USING marks WHERE rejects.fingerprint = marks.fingerprint "
+        'AND rejects."offset" >= marks.begun',
+        "DELETE FROM files USING marks WHERE files.fingerprint = marks.fingerprint "
+        "AND files.digest IN (marks.replaces, marks.digest)",
+        'INSERT INTO files BY NAME SELECT fingerprint, path, "offset" AS size, "offset", digest, lines, '
+        f"records, {now} AS loaded_at FROM marks",
+    ):
+        warehouse.connection.execute(statement)
 
 
 def write_rejects(warehouse: Warehouse, rejects: Sequence[tuple[Any, ...]]) -> None:

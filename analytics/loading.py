@@ -16,13 +16,14 @@ from itertools import groupby
 from operator import attrgetter
 from typing import TYPE_CHECKING
 
-from analytics import groups, ledger
+from analytics import groups
 from analytics.ahead import Ahead, File, blocks
 from analytics.derive import derive
 from analytics.dialects.base import Record
 from analytics.dialects.blocks import Recognised, take
 from analytics.dialects.turncap import PREFIX, Collector
 from analytics.errors import InputError, is_interrupt
+from analytics.ledger import Ledger, Mark
 from analytics.otlp import UnreadablePieceError, framing, read, streams
 from analytics.otlp.records import Point, Unreadable
 from analytics.slices import Slice, Writer
@@ -115,6 +116,7 @@ class Loader:
         self.summary = Summary()
         self._collector = Collector()
         self._slice = Slice()
+        self._ledger = Ledger(warehouse)
         self._writer = Writer(warehouse, whole=strict)
 
     def load(self, paths: Sequence[str]) -> Summary:
@@ -145,8 +147,7 @@ class Loader:
         """Each file, standing behind what earlier loads read of it."""
         for path in paths:
             with streams.open_content(path) as raw:
-                self._writer.wait()  # what is asked of the database must not meet a slice half written
-                mark, content = ledger.resume(self.warehouse, streams.content_of(raw), path)
+                mark, content = self._ledger.resume(streams.content_of(raw), path)
                 yield File(path, raw, content, mark, content.position)
 
     def _file(self, file: File, found: Iterable[Ahead]) -> None:
@@ -208,9 +209,7 @@ class Loader:
         told.recognised = told.recognised or bulk.events > 0
         return bulk.left
 
-    def _torn(
-        self, block: streams.Block, content: streams.Content, mark: ledger.Mark, told: FileSummary
-    ) -> ledger.Mark:
+    def _torn(self, block: streams.Block, content: streams.Content, mark: Mark, told: FileSummary) -> Mark:
         """A last line without newline: read when it is whole, else left for the next load."""
         problems: list[str] = []
         try:
@@ -293,9 +292,7 @@ class Loader:
         series, last = (resource, point.metric, attributes, since), (point.at, point.value)
         self._slice.counters[series] = max(self._slice.counters.get(series, last), last)
 
-    def _reject(
-        self, path: str, line: int | None, offset: int, reasons: Sequence[str], mark: ledger.Mark
-    ) -> None:
+    def _reject(self, path: str, line: int | None, offset: int, reasons: Sequence[str], mark: Mark) -> None:
         """Note what could not be read; equal reasons of one place are told once, with their number."""
         for reason, times in Counter(reasons).items():
             text = reason if times == 1 else f"{reason} ({times} times)"
@@ -327,6 +324,7 @@ class Loader:
         if self._slice.marks or self._slice.rejects:
             self._slice.rows = self._collector.take()
             self._writer.put(self._slice)
+            self._ledger.note(self._slice.marks.values())
             self._slice = Slice()
 
 

@@ -96,7 +96,7 @@ def open_content(path: str) -> IO[bytes]:
 
 def unpacked(raw: IO[bytes]) -> Iterator[bytes]:
     """The uncompressed content in pieces of any size. Raises CutShortError after the last good byte."""
-    head = raw.read(_READ_PACKED)
+    head = raw.read(HEAD)
     if head.startswith(GZIP):
         yield from _gunzip(head, raw)
     elif head.startswith(ZSTD):
