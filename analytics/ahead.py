@@ -77,7 +77,8 @@ def blocks(files: Iterable[File], workers: Workers) -> Iterator[Ahead]:
 
 
 def _read(path: str, block: streams.Block, workers: Workers) -> Bulk | Recognised | None:
-    if block.data.find(_MARK, 0, block.end - block.offset) >= 0:
+    # Not looked for in all of a block: what stands only behind is found record by record.
+    if block.data.find(_MARK, 0, min(block.end - block.offset, ARROW)) >= 0:
         from analytics.dialects import turncap_bulk  # other products do without
 
         large = block.end - block.offset >= ARROW

@@ -1,8 +1,8 @@
 """Rows as a few buffers, laid out as Arrow's columns are.
 
-So they go from process to process and into the database without a Python object a value. Workers make them
-without Arrow, which takes longer to import than a worker takes to start; and where Arrow is used it is in
-ways that do not make it import pandas.
+So they go from process to process and into the database without a Python object a value. They are made
+without Arrow, which a worker may not need and which takes long to import, and become Arrow's in ways that do
+not make it import pandas.
 """
 
 from __future__ import annotations

@@ -109,12 +109,11 @@ _HINTS = {
 }  # fmt: skip
 
 
-def _hints(value: dict[Any, Any]) -> bool:
+def _hints(value: dict[str, Any]) -> bool:
     """Whether a key belongs to OTLP: other lines are not worth renaming."""
     if not _HINTS.isdisjoint(value):
         return True
-    keys = list(map(str, value))
-    return "_" in "".join(keys) and any("_" in key and _camel(key) in _HINTS for key in keys)
+    return "_" in "".join(value) and any("_" in key and _camel(key) in _HINTS for key in value)
 
 
 # What writers that do not conform call the parts, and what the specification calls them.

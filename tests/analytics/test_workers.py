@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import os
 import signal
 import subprocess
@@ -18,6 +19,7 @@ from analytics.cli import ExitCode, main
 from analytics.dialects import DIALECTS
 from analytics.dialects.base import Record, row
 from analytics.dialects.blocks import Recognised, recognise
+from analytics.dialects.results import FEW
 from analytics.otlp import read
 from analytics.packed import unpack
 from analytics.workers import Bytes, Workers
@@ -104,6 +106,26 @@ def test_a_worker_that_is_killed_costs_time_and_nothing_else(eager: list[Workers
         assert few.recognise("f", 0, block) == before
         assert few.recognise("f", 0, block) == before
     assert unpack(before.packed[0]) == recognise("f", 0, pieces(FILES[0])).rows
+
+
+def test_a_worker_masks_many_long_results_as_this_process_does() -> None:
+    results = [f"took {n} ms at 0x{n:08x}\n" * 9_000 for n in range(4)]
+    assert sum(map(len, results)) > FEW
+    lines = [
+        json.dumps(
+            {
+                "type": "user", "sessionId": "s", "uuid": str(n),
+                "message": {"content": [{"type": "tool_result", "tool_use_id": str(n), "content": text}]},
+            }
+        ).encode()
+        for n, text in enumerate(results)
+    ]  # fmt: skip
+    with Workers(1) as few:
+        found = few.recognise("f", 0, b"\n".join([*lines, b""]))
+        assert few.started[0].poll() is None  # it was the worker that did it
+    rows = unpack(found.packed[0])
+    assert rows == recognise("f", 0, lines).rows
+    assert len({json.loads(row[5])["result"] for row in rows}) == 1
 
 
 def test_an_interrupted_load_leaves_no_worker(
