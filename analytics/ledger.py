@@ -84,7 +84,6 @@ class Ledger:
             # Read past the last mark that fits: begin again, as far as it does fit.
             content = streams.content_of(streams.open_content(path))
             content.skip(best.offset)
-        content.lines = best.lines
         return best, content
 
 

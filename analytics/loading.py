@@ -169,13 +169,13 @@ class Loader:
                     problems.append(f"a {content.split.word} that is no OTLP: {error}")
                     told.unreadable += 1
                 if problems:
-                    line, offset = block.place(index)
-                    self._reject(path, line, offset, problems, mark)
-            mark = mark.at(block.end, block.lines, block.digest.hexdigest(), told.records)
+                    before, offset = block.place(index)
+                    self._reject(path, mark.lines + before + 1, offset, problems, mark)
+            mark = mark.at(block.end, mark.lines + block.passed, block.digest.hexdigest(), told.records)
             if block.torn.strip(b"\0 \t\r\n"):
                 mark = self._torn(block, content, mark, told)
             self._slice.marks[mark.fingerprint + mark.path] = mark
-            told.lines, told.size = block.lines, mark.offset
+            told.lines, told.size = mark.lines, mark.offset
             self._slice.size += block.end - block.offset
             if told.unreadable >= HOPELESS and not told.recognised and not told.foreign:
                 file.given_up = True
@@ -201,6 +201,7 @@ class Loader:
         if bulk is None:
             return range(len(block.pieces))
         if isinstance(bulk, Recognised):
+            block.count = bulk.lines
             self._recognised(bulk, told)
             return bulk.left
         for name, tables in bulk.tables.items():
@@ -218,12 +219,12 @@ class Loader:
             self._piece(block.torn, mark.path, block, len(block.pieces), told, problems)
         except UnreadablePieceError:
             reason = f"the last {content.split.word} is cut short; it is left for the next load"
-            self._reject(mark.path, content.lines + 1, block.end, [reason], mark)
+            self._reject(mark.path, mark.lines + 1, block.end, [reason], mark)
             return mark
         if problems:
-            self._reject(mark.path, content.lines + 1, block.end, problems, mark)
+            self._reject(mark.path, mark.lines + 1, block.end, problems, mark)
         content.take(block.torn)
-        return mark.at(content.position, content.lines, content.digest.hexdigest(), told.records)
+        return mark.at(content.position, mark.lines, content.digest.hexdigest(), told.records)
 
     def _piece(
         self,

@@ -180,7 +180,7 @@ def _recognise(about: tuple[Any, ...], data: bytes) -> tuple[Any, ...]:
     path, offset = about
     told = recognise(path, offset, lines(data))
     packed = [pack(SEEN, told.rows)] if told.rows else []
-    return [], packed, told.records, told.foreign, told.tool_like, told.looks_like, told.left
+    return [], packed, told.records, told.foreign, told.tool_like, told.looks_like, told.left, told.lines
 
 
 def _assembled(about: tuple[Any, ...], _: bytes) -> tuple[Any, ...]:

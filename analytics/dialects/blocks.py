@@ -21,8 +21,8 @@ from analytics.packed import Packed
 @dataclass(slots=True)
 class Recognised:
     """What a block gave: rows of `raw_seen`, one by one or packed, how many records were known and how many
-    not, of those how many look like tool calls and what the first looks like, and the indexes of the pieces
-    that are left."""
+    not, of those how many look like tool calls and what the first looks like, the indexes of the pieces that
+    are left, and how many lines it had."""
 
     rows: list[tuple[Any, ...]] = field(default_factory=list)
     packed: list[Packed] = field(default_factory=list)
@@ -31,11 +31,12 @@ class Recognised:
     tool_like: int = 0
     looks_like: str = ""
     left: list[int] = field(default_factory=list)
+    lines: int = 0
 
 
 def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
     """Read lines of a file, the first of which begins at `offset`."""
-    out = Recognised()
+    out = Recognised(lines=len(pieces))
     seen: list[tuple[str, Sequence[Seen]]] = []
     for index, piece in enumerate(pieces):
         if piece and not piece.isspace():

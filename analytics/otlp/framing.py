@@ -18,12 +18,12 @@ _LONGEST_FRAME = 1 << 26  # bytes; so that no text is a length: its first byte w
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """`places` holds (number from 0, offset) of each piece, relative to the bytes at hand; None for lines,
-    where both follow from the pieces, which `lines` cuts when they are asked for. `count` is how many lines
-    or frames were passed."""
+    """`places` holds (number from 0, offset) of each piece, relative to the bytes at hand, and `count` is how
+    many lines or frames were passed. All but `used` is None for lines: it follows from the pieces, which
+    `lines` cuts when they are asked for."""
 
     used: int
-    count: int
+    count: int | None = None
     pieces: Sequence[bytes] | None = None
     places: Sequence[tuple[int, int]] | None = None
 
@@ -44,8 +44,7 @@ class Lines:
 
     def __call__(self, data: bytes, *, last: bool) -> Split:
         """All but what follows the last newline."""
-        used = data.rfind(b"\n") + 1
-        return Split(used=used, count=data.count(b"\n", 0, used))
+        return Split(used=data.rfind(b"\n") + 1)
 
 
 def lines(data: bytes) -> list[bytes]:

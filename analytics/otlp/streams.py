@@ -48,20 +48,24 @@ def new_hash() -> Hash:
 class Block:
     """Consecutive whole pieces: lines, frames or documents.
 
-    `offset` and `line` are where the block begins, `end` and `lines` how far the content is read after it
-    and `digest` the state of its hash there. `torn` is what follows the last whole piece at the content's
-    end; it is no part of the block.
+    `offset` is where the block begins, `end` how far the content is read after it and `digest` the state of
+    its hash there. `torn` is what follows the last whole piece at the content's end; it is no part of the
+    block.
     """
 
     offset: int
-    line: int
     end: int
-    lines: int
     digest: Hash
     data: bytes  # and what follows, of which some may not be the block's
     cut: Sequence[bytes] | None  # None for lines, until `pieces` is asked for
     places: Sequence[tuple[int, int]] | None
+    count: int | None  # of lines or frames; None for lines, unless somebody has counted them
     torn: bytes = b""
+
+    @property
+    def passed(self) -> int:
+        """How many lines or frames the block takes."""
+        return len(self.pieces) if self.count is None else self.count
 
     @property
     def pieces(self) -> Sequence[bytes]:
@@ -76,13 +80,14 @@ class Block:
         return memoryview(self.data)[: self.end - self.offset]
 
     def place(self, index: int) -> tuple[int, int]:
-        """(line or frame from 1, offset) of a piece, or of what is torn for the index behind the last."""
+        """(lines or frames of the block before it, offset) of a piece, or of what is torn for the index
+        behind the last."""
         if index == len(self.pieces):
-            return self.lines + 1, self.end
+            return self.passed, self.end
         if self.places is None:
             self.places = list(enumerate(accumulate((len(one) + 1 for one in self.pieces), initial=0)))
         number, offset = self.places[index]
-        return self.line + number, self.offset + offset
+        return number, self.offset + offset
 
 
 class CutShortError(ValueError):
@@ -150,13 +155,12 @@ def _unzstd(head: bytes, raw: IO[bytes]) -> Iterator[bytes]:
 class Content:
     """Uncompressed content, read once from front to back.
 
-    Call `skip` to pass what is known, then iterate `blocks`. `position` and `lines` say how far it is.
+    Call `skip` to pass what is known, then iterate `blocks`. `position` says how far it is.
     """
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks = chunks
         self.position = 0
-        self.lines = 0
         self.digest = new_hash()
         self.cut_short: CutShortError | None = None
         self._buffer = b""
@@ -204,19 +208,17 @@ class Content:
         self.position += len(torn)
 
     def _block(self, data: bytes, found: Split, torn: bytes) -> Block:
-        offset, line = self.position, self.lines + 1
+        offset = self.position
         self.digest.update(memoryview(data)[: found.used])
         self.position += found.used
-        self.lines += found.count
         return Block(
             offset=offset,
-            line=line,
             end=self.position,
-            lines=self.lines,
             digest=self.digest.copy(),
             data=data,
             cut=found.pieces,
             places=found.places,
+            count=found.count,
             torn=torn,
         )
 
