@@ -10,6 +10,7 @@ sub-agent's calls bear the prompt of the turn that started it and differ by the 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 from analytics.dialects.base import Record, Seen, Source, identity
 from analytics.dialects.facts import AGENT, STEP, seen, session_group, span_fields
@@ -63,7 +64,7 @@ def _log(record: Record, session: str) -> Sequence[Seen]:
         "session": session,
         "turn": turn,
         "seq": whole(values.get("event.sequence")) or 0,
-        "cluster": identity(user)[:16] if user else None,
+        "cluster": _cluster(user) if user else None,
     }
     group = session_group(session)
     if kind == "prompt":
@@ -97,6 +98,11 @@ def _log(record: Record, session: str) -> Sequence[Seen]:
             **common,
         )
     ]
+
+
+@lru_cache(maxsize=1024)  # every record names one of few
+def _cluster(user: str) -> str:
+    return identity(user)[:16]
 
 
 def _tool_name(record: Record) -> str | None:
