@@ -158,7 +158,7 @@ class Loader:
         tell = 0
         for one in found:
             block, tell = one.block, one.tell or 0
-            for index in self._in_bulk(block, one.bulk.result() if one.bulk else None, told):
+            for index in self._in_bulk(block, one.bulk, told):
                 piece = block.pieces[index]
                 if not piece or piece.isspace():
                     continue

@@ -85,29 +85,32 @@ class Workers:
             while len(self.started) < self.most:
                 self._idle.append(self._begun())
 
-    def recognise(self, path: str, offset: int, block: Bytes) -> Recognised:
-        """`blocks.recognise` of lines, its rows packed; in an idle worker, here when there is none."""
+    def recognise(self, parts: Sequence[tuple[str, int, Bytes]]) -> list[Recognised]:
+        """`blocks.recognise` of lines that are still one behind the other, its rows packed; in an idle
+        worker, here when there is none."""
         from analytics.dialects.blocks import Recognised
 
-        return Recognised(*self._answer(_recognise, (path, offset), block))
+        about = [(path, offset, len(data)) for path, offset, data in parts]
+        told = self._answer(_recognise, (about,), [data for _, _, data in parts])
+        return [Recognised(*one) for one in told]
 
     def assembled(self, stored: Packed) -> Assembled:
         """`rows.assembled`, in an idle worker; here when there is none."""
         from analytics.dialects.rows import Assembled
 
-        return Assembled(*self._answer(_assembled, (stored,)))
+        return Assembled(*self._answer(_assembled, (stored,), ()))
 
-    def _answer(self, what: Task, about: tuple[Any, ...], data: Bytes = b"") -> Any:
+    def _answer(self, what: Task, about: tuple[Any, ...], data: Sequence[Bytes]) -> Any:
         """What a worker says, or where there is no idle one or it fails, this process."""
         answer = self._asked(_TASKS.index(what), about, data)
-        return answer if answer is not None else what(about, bytes(data))
+        return answer if answer is not None else what(about, b"".join(data))
 
-    def _asked(self, task: int, about: tuple[Any, ...], data: Bytes) -> Any:
+    def _asked(self, task: int, about: tuple[Any, ...], data: Sequence[Bytes]) -> Any:
         process = self._take()
         if process is None:
             return None
         with suppress(OSError, EOFError, ValueError):
-            answer = _ask(process, (task, about, len(data)), data)
+            answer = _ask(process, (task, about, sum(map(len, data))), data)
             with self._lock:
                 self._idle.append(process)
             return answer
@@ -133,18 +136,19 @@ class Workers:
         return process
 
 
-def _ask(process: subprocess.Popen[bytes], request: tuple[Any, ...], data: Bytes) -> Any:
+def _ask(process: subprocess.Popen[bytes], request: tuple[Any, ...], data: Sequence[Bytes]) -> Any:
     if process.stdin is None or process.stdout is None:
         raise OSError("a worker without pipes")
     _write(process.stdin, request, data)
     return _read(process.stdout)
 
 
-def _write(to: IO[bytes], message: Any, data: Bytes = b"") -> None:
+def _write(to: IO[bytes], message: Any, data: Sequence[Bytes] = ()) -> None:
     """A message, and bytes behind it whose length it tells."""
     told = marshal.dumps(message)
     to.write(len(told).to_bytes(_LENGTH, "big") + told)
-    to.write(data)
+    for part in data:
+        to.write(part)
     to.flush()
 
 
@@ -172,15 +176,20 @@ def serve() -> None:
     sys.stdout = None  # nothing is left to be flushed at exit
 
 
-def _recognise(about: tuple[Any, ...], data: bytes) -> tuple[Any, ...]:
+def _recognise(about: tuple[Any, ...], data: bytes) -> list[tuple[Any, ...]]:
     from analytics.dialects.blocks import recognise
     from analytics.dialects.rows import SEEN
     from analytics.otlp.framing import lines
 
-    path, offset = about
-    told = recognise(path, offset, lines(data))
-    packed = [pack(SEEN, told.rows)] if told.rows else []
-    return [], packed, told.records, told.foreign, told.tool_like, told.looks_like, told.left, told.lines
+    parts, at = [], 0
+    for path, offset, length in about[0]:
+        parts.append((path, offset, lines(data[at : at + length])))
+        at += length
+    return [
+        ([], [pack(SEEN, told.rows)] if told.rows else [], told.records, told.foreign, told.tool_like,
+         told.looks_like, told.left, told.lines)
+        for told in recognise(parts)
+    ]  # fmt: skip
 
 
 def _assembled(about: tuple[Any, ...], _: bytes) -> tuple[Any, ...]:

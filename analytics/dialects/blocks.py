@@ -6,7 +6,7 @@ products, and may run in a process of its own (`analytics.workers`). All other l
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,9 @@ from analytics.dialects.results import Result, identify
 from analytics.dialects.turncap import PREFIX
 from analytics.otlp import UnreadablePieceError, jsonform, read
 from analytics.packed import Packed
+
+Part = tuple[str, int, Sequence[bytes]]  # a file, where in it these lines begin, and the lines
+Looked = tuple[str, Sequence[Seen]]  # a dialect, and what it sees in a record
 
 
 @dataclass(slots=True)
@@ -34,10 +37,21 @@ class Recognised:
     lines: int = 0
 
 
-def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
-    """Read lines of a file, the first of which begins at `offset`."""
+def recognise(parts: Iterable[Part]) -> list[Recognised]:
+    """Read lines of files; what each part gave, in order."""
+    found = [_part(*part) for part in parts]
+    # All results in a few calls; then each row asks for its own.
+    values = (one.data.get("result") for _, looked in found for _, seen in looked for one in seen)
+    identify([value for value in values if isinstance(value, Result)])
+    for out, looked in found:
+        out.rows = [row(dialect, one) for dialect, seen in looked for one in seen]
+    return [out for out, _ in found]
+
+
+def _part(path: str, offset: int, pieces: Sequence[bytes]) -> tuple[Recognised, list[Looked]]:
+    """All but the rows, and what they are made of."""
     out = Recognised(lines=len(pieces))
-    seen: list[tuple[str, Sequence[Seen]]] = []
+    looked: list[Looked] = []
     for index, piece in enumerate(pieces):
         if piece and not piece.isspace():
             line = jsonform.line(piece)
@@ -47,13 +61,9 @@ def recognise(path: str, offset: int, pieces: Sequence[bytes]) -> Recognised:
             else:
                 for record in records:
                     record.path, record.offset = path, offset
-                    seen.append(_seen(out, record))
+                    looked.append(_seen(out, record))
         offset += len(piece) + 1
-    # All results of the block in a few calls; then each row asks for its own.
-    values = (one.data.get("result") for _, ones in seen for one in ones)
-    identify([value for value in values if isinstance(value, Result)])
-    out.rows = [row(dialect, one) for dialect, ones in seen for one in ones]
-    return out
+    return out, looked
 
 
 def _records(piece: bytes) -> list[Record] | None:
@@ -72,7 +82,7 @@ def take(out: Recognised, record: Record) -> None:
     out.rows += [row(dialect, one) for one in ones]
 
 
-def _seen(out: Recognised, record: Record) -> tuple[str, Sequence[Seen]]:
+def _seen(out: Recognised, record: Record) -> Looked:
     """The first dialect that knows the record, by name, and what it sees; `out` counts the record."""
     for dialect in BY_SOURCE[record.source]:
         if (seen := dialect.recognise(record)) is not None:

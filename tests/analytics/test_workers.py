@@ -10,6 +10,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -53,7 +54,7 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> list[Workers]:
             super().__init__(most)
             used.append(self)
 
-    monkeypatch.setattr(ahead, "WORKER", 0)
+    monkeypatch.setattr(ahead, "TOGETHER", 0)
     monkeypatch.setattr(groups, "PART", 8)
     monkeypatch.setattr(workers, "useful", lambda _: 2)
     monkeypatch.setattr(workers, "Workers", Kept)
@@ -73,14 +74,14 @@ def test_a_block_gives_what_its_records_give_one_by_one(path: Path) -> None:
                     expected += [row(dialect.name, one) for one in seen]
                     break
         offset += len(piece) + 1
-    found = recognise(str(path), 0, pieces(path))
+    (found,) = recognise([(str(path), 0, pieces(path))])
     assert sorted(found.rows) == sorted(expected)
     assert found.left == []
 
 
 def test_what_is_no_record_of_another_product_is_left() -> None:
     lines = [b"", b"{", b'{"a":1}', b" ", b"[1]", b'{"resourceMetrics":[]}', b'{"type":"tool_use"}']
-    found = recognise("f", 0, lines)
+    (found,) = recognise([("f", 0, lines)])
     assert (found.left, found.records, found.foreign, found.tool_like) == ([1, 4], 0, 2, 1)
     assert found.looks_like == "JSON with the keys a"
 
@@ -97,15 +98,37 @@ def test_a_load_in_workers_comes_to_the_same_tables(
     assert dump(tmp_path / "in.duckdb") == dump(tmp_path / "out.duckdb")
 
 
+def test_small_files_are_handed_over_together(
+    tmp_path: Path, eager: list[Workers], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    recognise_as_it_is = Workers.recognise
+    asked: list[list[str]] = []
+
+    def noted(self: Workers, parts: Sequence[tuple[str, int, Bytes]]) -> list[Recognised]:
+        asked.append([path for path, _, _ in parts])
+        return recognise_as_it_is(self, parts)
+
+    monkeypatch.setattr(Workers, "recognise", noted)
+    paths = unpacked(tmp_path)
+    assert main(["load", *paths, "--db", str(tmp_path / "alone.duckdb")]) == 0
+    assert len(asked) >= len(paths)
+    asked.clear()
+    monkeypatch.setattr(ahead, "TOGETHER", 1 << 40)
+    assert main(["load", *paths, "--db", str(tmp_path / "together.duckdb")]) == 0
+    assert [sorted(one) for one in asked] == [sorted(paths)]
+    assert dump(tmp_path / "alone.duckdb") == dump(tmp_path / "together.duckdb")
+
+
 def test_a_worker_that_is_killed_costs_time_and_nothing_else(eager: list[Workers]) -> None:
     block = gzip.decompress(FILES[0].read_bytes())
     with Workers(1) as few:
-        before = few.recognise("f", 0, block)
+        before = few.recognise([("f", 0, block)])
         few.started[0].kill()
         few.started[0].wait()
-        assert few.recognise("f", 0, block) == before
-        assert few.recognise("f", 0, block) == before
-    assert unpack(before.packed[0]) == recognise("f", 0, pieces(FILES[0])).rows
+        assert few.recognise([("f", 0, block)]) == before
+        assert few.recognise([("f", 0, block)]) == before
+    (expected,) = recognise([("f", 0, pieces(FILES[0]))])
+    assert unpack(before[0].packed[0]) == expected.rows
 
 
 def test_a_worker_masks_many_long_results_as_this_process_does() -> None:
@@ -121,10 +144,10 @@ def test_a_worker_masks_many_long_results_as_this_process_does() -> None:
         for n, text in enumerate(results)
     ]  # fmt: skip
     with Workers(1) as few:
-        found = few.recognise("f", 0, b"\n".join([*lines, b""]))
+        (found,) = few.recognise([("f", 0, b"\n".join([*lines, b""]))])
         assert few.started[0].poll() is None  # it was the worker that did it
     rows = unpack(found.packed[0])
-    assert rows == recognise("f", 0, lines).rows
+    assert rows == recognise([("f", 0, lines)])[0].rows
     assert len({json.loads(row[5])["result"] for row in rows}) == 1
 
 
@@ -133,8 +156,8 @@ def test_an_interrupted_load_leaves_no_worker(
 ) -> None:
     recognise_as_it_is, once = Workers.recognise, threading.Lock()
 
-    def pressed(self: Workers, path: str, offset: int, block: Bytes) -> Recognised:
-        found = recognise_as_it_is(self, path, offset, block)
+    def pressed(self: Workers, parts: Sequence[tuple[str, int, Bytes]]) -> list[Recognised]:
+        found = recognise_as_it_is(self, parts)
         if once.acquire(blocking=False):
             os.kill(os.getpid(), signal.SIGINT)
         return found
@@ -149,7 +172,7 @@ def test_an_interrupted_load_leaves_no_worker(
 def test_a_worker_ends_when_the_load_is_killed() -> None:
     code = (
         "from analytics.workers import Workers; import time\n"
-        "few = Workers(1); few.recognise('f', 0, b'{}\\n')\n"
+        "few = Workers(1); few.recognise([('f', 0, b'{}\\n')])\n"
         "print(few.started[0].pid, flush=True); time.sleep(60)"
     )
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
