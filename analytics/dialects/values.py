@@ -19,6 +19,7 @@ from analytics.dialects.results import Result
 from guard.keys import KeyFailure, call_key, result_id
 
 PLACEHOLDERS = frozenset({"", "<not specified>", "unknown", "N/A", "<REDACTED>", "[REDACTED]", "<redacted>"})
+_LONGEST = max(map(len, PLACEHOLDERS))
 
 # Marks of a value that was cut: by Claude Code, by the JavaScript and Python SDKs' own helpers.
 _CUT = re.compile(
@@ -26,7 +27,16 @@ _CUT = re.compile(
     r"|\[truncated\]\W*$|\.\.\. ?\(truncated\)\W*$|\[TRUNCATED\]\W*$"
 )
 _JSON_BEGINS = ('{"', '["', '[{"')
+_BOOLEANS = {"true": True, "false": False}
+_NUMBERS = (int, float, str)
+_CONTAINERS = (dict, list)
+_EXACT = 2**53  # below it, a double holds every whole number
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+
+
+def _placeholder(text: str) -> bool:
+    """Whether the text stands for what is hidden; a long one is not hashed to find out."""
+    return len(text) <= _LONGEST and text in PLACEHOLDERS
 
 
 def _cut(text: str) -> bool:
@@ -45,19 +55,12 @@ class Volatile:
     words: tuple[str, ...]
 
     def without(self, text: str) -> str:
-        """The text less all that matches; only lines with one of the words are looked at."""
-        places = {word: text.find(word) for word in self.words}
-        pieces: list[str] = []
-        done = 0
-        while found := [place for place in places.values() if place >= 0]:
-            at = min(found)
-            begin, end = text.rfind("\n", done, at) + 1 or done, text.find("\n", at) + 1 or len(text)
-            pieces += (text[done:begin], self.pattern.sub("", text[begin:end]))
-            done = end
-            for word, place in places.items():
-                if 0 <= place < done:
-                    places[word] = text.find(word, done)
-        return "".join(pieces) + text[done:] if done else text
+        """The text less all that matches; nothing is looked for behind the last line with a word."""
+        last = max(map(text.rfind, self.words))
+        if last < 0:
+            return text
+        end = text.find("\n", last) + 1 or len(text)
+        return self.pattern.sub("", text[:end]) + text[end:]
 
 
 def first(attributes: Mapping[str, Value], names: Sequence[str]) -> Value:
@@ -71,6 +74,8 @@ def first(attributes: Mapping[str, Value], names: Sequence[str]) -> Value:
 
 def text(value: Value) -> str | None:
     """A name or an id; None for placeholders and what is neither text nor a whole number."""
+    if value is None:
+        return None
     if isinstance(value, str):
         return None if value in PLACEHOLDERS else value
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
@@ -90,13 +95,13 @@ def boolean(value: Value) -> bool | None:
     if isinstance(value, bool):
         return value
     if isinstance(value, str):
-        return {"true": True, "false": False}.get(value.lower())
+        return _BOOLEANS.get(value.lower())
     return None
 
 
 def number(value: Value) -> float | None:
     """A number, also as a string; None for what is none, or no finite one."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
+    if isinstance(value, bool) or not isinstance(value, _NUMBERS):
         return None
     try:
         found = float(value)
@@ -107,6 +112,8 @@ def number(value: Value) -> float | None:
 
 def whole(value: Value) -> int | None:
     """A whole number, also as a string."""
+    if type(value) is int and -_EXACT < value < _EXACT:
+        return value
     found = number(value)
     return int(found) if found is not None else None
 
@@ -132,7 +139,7 @@ def decoded(value: Value) -> Value:
             break
         if _cut(value):
             return None
-        if value[:1] not in ("{", "[", '"'):
+        if not value.startswith(("{", "[", '"')):
             break
         try:
             value = orjson.loads(value)
@@ -143,15 +150,17 @@ def decoded(value: Value) -> Value:
 
 def argument_key(tool: str | None, arguments: Value) -> str | None:
     """The key of a call in hexadecimal; None where tool or arguments are unknown."""
-    if tool is None or arguments is None or (isinstance(arguments, str) and arguments in PLACEHOLDERS):
+    if tool is None or arguments is None:
         return None
-    value = decoded(arguments)
-    if value is None:
-        return None
-    if isinstance(value, dict | list) and isinstance(arguments, dict | list) and _cut_inside(value):
+    value = arguments
+    if isinstance(arguments, str):
+        value = None if _placeholder(arguments) else decoded(arguments)
+        if value is None:
+            return None
+    elif isinstance(arguments, _CONTAINERS) and _cut_inside(arguments):
         return None
     try:
-        return call_key(tool, value if isinstance(value, dict | list) else {"": value}).hex()
+        return call_key(tool, value if isinstance(value, _CONTAINERS) else {"": value}).hex()
     except KeyFailure:
         return None
 
@@ -159,9 +168,11 @@ def argument_key(tool: str | None, arguments: Value) -> str | None:
 def result_key(result: Value, *, error: bool | None, volatile: Volatile | None = None) -> Result | str | None:
     """What stands for a result, less what is `volatile` in it: its identity in hexadecimal, or for text what
     finds it; None where it is unknown."""
-    if result is None or (isinstance(result, str) and result in PLACEHOLDERS - {""}):
+    if result is None:
         return None
     if isinstance(result, str):
+        if result and _placeholder(result):
+            return None
         if _cut(result[-200:]) or (result.startswith(_JSON_BEGINS) and decoded(result) is None):
             return None  # text that begins like JSON and is none was cut
         return Result(volatile.without(result) if volatile is not None else result, bool(error))

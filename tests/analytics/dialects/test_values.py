@@ -6,9 +6,21 @@ import json
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from analytics.dialects import codex, gemini, genai
 from analytics.dialects.results import Result
-from analytics.dialects.values import argument_key, boolean, nanoseconds, number, result_key, text
+from analytics.dialects.values import (
+    Volatile,
+    argument_key,
+    boolean,
+    nanoseconds,
+    number,
+    result_key,
+    text,
+    whole,
+)
 
 
 @pytest.mark.parametrize(
@@ -110,6 +122,17 @@ def test_numbers(value: Any, expected: float | None) -> None:
 @pytest.mark.parametrize(
     ("value", "expected"),
     [
+        ("12", 12), (3, 3), (-3, -3), ("3.9", 3), (2**53 - 1, 2**53 - 1), (2**60 + 1, 2**60), (True, None),
+        ("x", None), (10**400, None),
+    ],
+)  # fmt: skip
+def test_whole_numbers_are_those_that_a_double_holds(value: Any, expected: int | None) -> None:
+    assert whole(value) == expected
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
         ("1970-01-01T00:00:01.5Z", 1_500_000_000),
         ("1970-01-01T01:00:00+01:00", 0),
         ("1970-01-01T00:00:01", 1_000_000_000),
@@ -127,3 +150,17 @@ def test_times(value: Any, expected: int | None) -> None:
 )
 def test_names_and_ids(value: Any, expected: str | None) -> None:
     assert text(value) == expected
+
+
+pieces = st.sampled_from(
+    [
+        "Chunk ID: ", "Wall time: ", '"duration_seconds":', '"duration_seconds": 1.5', "Process Group PGID: ",
+        "<shellId: ", "12", " ", "\n", "\r\n", "x", "é",
+    ]
+)  # fmt: skip
+
+
+@given(st.lists(pieces, max_size=12).map("".join))
+@pytest.mark.parametrize("volatile", [codex.VOLATILE, gemini.VOLATILE, *genai.VOLATILE.values()])
+def test_only_what_matches_is_left_out_wherever_it_stands(volatile: Volatile, result: str) -> None:
+    assert volatile.without(result) == volatile.pattern.sub("", result)
