@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
+from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source, identity
+from analytics.dialects.base import LINE, LOG, Record, Seen, identity
 from analytics.dialects.facts import AGENT, STEP, seen, session_group, span_fields
 from analytics.dialects.values import (
     argument_key,
@@ -40,14 +41,14 @@ class ClaudeCode:
 
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one log record or span says."""
-        if record.source is Source.LINE:
-            return None
         if not (record.scope.startswith(_SCOPE) or record.name.startswith(_PREFIX)):
+            return None
+        if record.source is LINE:
             return None
         session = text(record.attributes.get("session.id"))
         if session is None:
             return ()
-        return _log(record, session) if record.source is Source.LOG else _span(record, session)
+        return _log(record, session) if record.source is LOG else _span(record, session)
 
 
 def _log(record: Record, session: str) -> Sequence[Seen]:
@@ -56,48 +57,34 @@ def _log(record: Record, session: str) -> Sequence[Seen]:
     kind = _EVENTS.get(event)
     if kind is None:
         return ()
+    if kind == "node" and not str(values.get("query_source")).startswith(_MAIN_LOOP):
+        return ()
     at = record.at or nanoseconds(values.get("event.timestamp"))
-    turn, call = text(values.get("prompt.id")), text(values.get("tool_use_id"))
-    user = text(values.get("user.id"))
-    common = {
+    turn, user = text(values.get("prompt.id")), text(values.get("user.id"))
+    data: dict[str, Any] = {
         "product": PRODUCT,
         "session": session,
         "turn": turn,
-        "seq": whole(values.get("event.sequence")) or 0,
         "cluster": _cluster(user) if user else None,
     }
     group = session_group(session)
-    if kind == "prompt":
-        return [seen(kind, group, turn or str(at), record, at, within=record.span_id or None, **common)]
     if kind == "node":
-        if not str(values.get("query_source")).startswith(_MAIN_LOOP):
-            return ()
-        model = text(values.get("model"))
-        about = {**common, "seq": None, "model": model}
-        return [seen(kind, group, f"{turn}:{model}", record, None, **about)]
-    tool = _tool_name(record)
-    identifier = call or f"{at}:{tool}:{common['seq']}"
-    if kind == "asked":
-        return [seen(kind, group, identifier, record, at, tool=tool, call=call, **common)]
-    duration = number(values.get("duration_ms"))
-    success = boolean(values.get("success"))
-    return [
-        seen(
-            kind,
-            group,
-            identifier,
-            record,
-            at,
-            tool=tool,
-            key=argument_key(tool, values.get("tool_input")),
-            error=None if success is None else not success,
-            call=call,
-            start=at - int(duration * 1e6) if at is not None and duration is not None else at,
-            end=at,
-            within=record.span_id or None,
-            **common,
-        )
-    ]
+        data["model"] = model = text(values.get("model"))
+        return [seen(kind, group, f"{turn}:{model}", record, None, data)]
+    data["seq"] = seq = whole(values.get("event.sequence")) or 0
+    if kind == "prompt":
+        data["within"] = record.span_id or None
+        return [seen(kind, group, turn or str(at), record, at, data)]
+    data["tool"] = tool = _tool_name(record)
+    data["call"] = call = text(values.get("tool_use_id"))
+    if kind == "call":
+        duration, success = number(values.get("duration_ms")), boolean(values.get("success"))
+        data["key"] = argument_key(tool, values.get("tool_input"))
+        data["error"] = None if success is None else not success
+        data["start"] = at - int(duration * 1e6) if at is not None and duration is not None else at
+        data["end"] = at
+        data["within"] = record.span_id or None
+    return [seen(kind, group, call or f"{at}:{tool}:{seq}", record, at, data)]
 
 
 @lru_cache(maxsize=1024)  # every record names one of few
@@ -123,29 +110,18 @@ def _span(record: Record, session: str) -> Sequence[Seen]:
     if role is None:
         return ()
     group = session_group(session)
-    common = {"product": PRODUCT, "session": session, **span_fields(record)}
-    agent = text(values.get("agent_id"))
+    data = {"product": PRODUCT, "session": session, **span_fields(record)}
     if role == "call":
-        call = first_text(values, ("tool_use_id", "gen_ai.tool.call.id"))
-        return [
-            seen(
-                "call",
-                group,
-                record.span_id,
-                record,
-                record.at,
-                tool=_tool_name(record),
-                call=call,
-                turn=f"agent:{agent}" if agent else None,
-                **common,
-            )
-        ]
-    model = first_text(values, ("gen_ai.request.model", "model"))
-    found = [seen("node", group, record.span_id, record, record.at, role=role, model=model, **common)]
+        agent = text(values.get("agent_id"))
+        data["tool"] = _tool_name(record)
+        data["call"] = first_text(values, ("tool_use_id", "gen_ai.tool.call.id"))
+        data["turn"] = f"agent:{agent}" if agent else None
+        return [seen("call", group, record.span_id, record, record.at, data)]
+    data["role"] = role
+    data["model"] = first_text(values, ("gen_ai.request.model", "model"))
+    found = [seen("node", group, record.span_id, record, record.at, data)]
     success = boolean(values.get("success"))
     if success is not None and str(values.get("span.type")) == "tool.execution":
-        parent = record.parent_id
-        found.append(
-            seen("result", group, record.span_id, record, record.at, parent=parent, error=not success)
-        )
+        told = {"parent": record.parent_id, "error": not success}
+        found.append(seen("result", group, record.span_id, record, record.at, told))
     return found

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from analytics.dialects.base import Record, Seen, Source
+from analytics.dialects.base import LINE, Record, Seen
 from analytics.dialects.claude_code import PRODUCT
 from analytics.dialects.facts import seen, session_group
 from analytics.dialects.values import argument_key, boolean, nanoseconds, result_key, text
@@ -48,17 +48,19 @@ class ClaudeTranscript:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not Source.LINE or not isinstance(line, dict):
+        if record.source is not LINE or not isinstance(line, dict):
             return None
         if "agentType" in line and record.path.endswith(".meta.json"):
             return ()  # beside a sub-agent's file
-        kind, session = line.get("type"), text(line.get("sessionId"))
+        session = text(line.get("sessionId"))
+        if session is None:
+            return None
+        kind, message = line.get("type"), line.get("message")
         if not isinstance(kind, str) or "systemPayload" in line:
             return None
         if kind not in _TALK:
-            return () if session is not None and ("uuid" not in line or "isSidechain" in line) else None
-        message = line.get("message")
-        if session is None or not isinstance(message, dict) or "content" not in message:
+            return () if "uuid" not in line or "isSidechain" in line else None
+        if not isinstance(message, dict) or "content" not in message:
             return None
         if line.get("forkedFrom") is not None:
             return ()  # a copy of another session's line
@@ -77,19 +79,7 @@ class _Line:
         self.blocks = (
             [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
         )
-        self.words = content if isinstance(content, str) else self._first_text()
-        side = bool(line.get("isSidechain"))
-        self.common = {
-            "product": PRODUCT,
-            "session": session,
-            "thread": f"agent:{text(line.get('agentId')) or 'side'}" if side else None,
-        }
-
-    def _first_text(self) -> str | None:
-        for block in self.blocks:
-            if block.get("type") == "text" and isinstance(block.get("text"), str):
-                return str(block["text"])
-        return "" if self.blocks else None
+        self.side = bool(line.get("isSidechain"))  # a line of a sub-agent
 
     def seen(self) -> list[Seen]:
         return self._user() if self.line["type"] == "user" else self._assistant()
@@ -99,11 +89,22 @@ class _Line:
         """The line's own id, else its place."""
         return text(self.line.get("uuid")) or f"{self.session}:{self.record.offset}"
 
-    def _one(self, kind: str, number: int, **data: Any) -> Seen:
+    def _words(self) -> str | None:
+        """The text of a message, or the first in its blocks; None where there is nothing."""
+        content = self.message["content"]
+        if isinstance(content, str):
+            return content
+        for block in self.blocks:
+            if block.get("type") == "text" and isinstance(block.get("text"), str):
+                return str(block["text"])
+        return "" if self.blocks else None
+
+    def _one(self, kind: str, number: int, data: dict[str, Any]) -> Seen:
+        data["product"], data["session"], data["seq"] = PRODUCT, self.session, self.record.offset + number
+        if self.side:
+            data["thread"] = f"agent:{text(self.line.get('agentId')) or 'side'}"
         at = nanoseconds(self.line.get("timestamp"))
-        data |= self.common
-        data["seq"] = self.record.offset + number
-        return seen(kind, session_group(self.session), f"{self.uuid}:{number}", self.record, at, **data)
+        return seen(kind, session_group(self.session), f"{self.uuid}:{number}", self.record, at, data)
 
     def _user(self) -> list[Seen]:
         results = [
@@ -113,52 +114,49 @@ class _Line:
         ]
         if results:
             return results
-        if self.words is None:
+        words = self._words()
+        if words is None:
             return []
-        if self.words.startswith(_INTERRUPTED):
-            return [self._one("end", 0, outcome="aborted")]
+        if words.startswith(_INTERRUPTED):
+            return [self._one("end", 0, {"outcome": "aborted"})]
         turn = text(self.line.get("promptId"))
-        if self.words.startswith(_CONTINUED) and self.line.get("isMeta"):
-            return [self._one("prompt", 0, turn=turn, key=self.uuid, continues=True)]
-        if any(self.line.get(mark) for mark in _MARKS) or self.words.startswith(_INJECTED):
+        about: dict[str, Any] = {"turn": turn, "key": self.uuid}
+        if words.startswith(_CONTINUED) and self.line.get("isMeta"):
+            return [self._one("prompt", 0, about | {"continues": True})]
+        if any(self.line.get(mark) for mark in _MARKS) or words.startswith(_INJECTED):
             return []
-        agent = {"parent_turn": turn} if self.common["thread"] else {}
-        return [self._one("prompt", 0, turn=turn, key=self.uuid, steers=True, **agent)]
+        return [self._one("prompt", 0, about | {"steers": True, "parent_turn": turn if self.side else None})]
 
     def _result(self, number: int, block: Mapping[str, Any]) -> Seen:
         error = boolean(block.get("is_error")) or False
-        return self._one(
-            "result",
-            number,
-            call=text(block.get("tool_use_id")),
-            result=result_key(_content_text(block.get("content")), error=error),
-            error=error,
-        )
+        result = result_key(_content_text(block.get("content")), error=error)
+        about = {"call": text(block.get("tool_use_id")), "result": result, "error": error}
+        return self._one("result", number, about)
+
+    def _call(self, number: int, block: Mapping[str, Any], model: str | None) -> Seen:
+        tool = text(block.get("name"))
+        about = {
+            "tool": tool,
+            "key": argument_key(tool, block.get("input")),
+            "call": text(block.get("id")),
+            "batch": text(self.message.get("id")),
+            "model": model,
+            "agent": text(self.line.get("attributionAgent")),
+        }
+        return self._one("call", number, about)
 
     def _assistant(self) -> list[Seen]:
         model = text(self.message.get("model"))
         if model == "<synthetic>":
-            return [self._one("end", 0, outcome="errored")] if self.line.get("isApiErrorMessage") else []
-        found = []
-        for number, block in enumerate(self.blocks):
-            if block.get("type") == "tool_use":
-                tool = text(block.get("name"))
-                found.append(
-                    self._one(
-                        "call",
-                        number,
-                        tool=tool,
-                        key=argument_key(tool, block.get("input")),
-                        call=text(block.get("id")),
-                        batch=text(self.message.get("id")),
-                        model=model,
-                        agent=text(self.line.get("attributionAgent")),
-                    )
-                )
-        outcome = _ENDS.get(str(self.message.get("stop_reason")))
-        if outcome is not None and not found:
-            found.append(self._one("end", 0, outcome=outcome))
-        return found
+            failed = self.line.get("isApiErrorMessage")
+            return [self._one("end", 0, {"outcome": "errored"})] if failed else []
+        found = [
+            self._call(number, block, model)
+            for number, block in enumerate(self.blocks)
+            if block.get("type") == "tool_use"
+        ]
+        outcome = None if found else _ENDS.get(str(self.message.get("stop_reason")))
+        return found if outcome is None else [self._one("end", 0, {"outcome": outcome})]
 
 
 def _content_text(content: Any) -> str | None:

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source
+from analytics.dialects.base import LOG, SPAN, Record, Seen
 from analytics.dialects.facts import content_id, seen, session_group, span_fields
 from analytics.dialects.values import (
     Volatile,
@@ -57,12 +58,13 @@ class Codex:
 
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one log record or span says."""
-        if record.source is Source.LOG:
+        if record.source is LOG:
             event = record.attributes.get("event.name") or record.name
             return _log(record, event) if isinstance(event, str) and event.startswith(_PREFIX) else None
-        if record.source is Source.SPAN and str(record.attributes.get("target", "")).startswith("codex_"):
-            return _span(record)
-        return None
+        target = record.attributes.get("target")
+        if target is None or record.source is not SPAN or not str(target).startswith("codex_"):
+            return None
+        return _span(record)
 
 
 def _log(record: Record, event: str) -> Sequence[Seen]:
@@ -72,37 +74,23 @@ def _log(record: Record, event: str) -> Sequence[Seen]:
         return ()
     at = record.at or nanoseconds(values.get("event.timestamp"))
     group = session_group(session)
-    model = text(values.get("model"))
-    tool, call = text(values.get("tool_name")), text(values.get("call_id"))
-    common = {"product": PRODUCT, "session": session, "model": model}
+    data: dict[str, Any] = {"product": PRODUCT, "session": session, "model": text(values.get("model"))}
     if kind == "prompt":
-        return [seen(kind, group, str(at), record, at, key=str(at), **common)]
-    seq = whole(values.get("tool_result_seq")) or 0
-    identifier = call or content_id(record)
-    if kind == "asked":
-        return [seen(kind, group, identifier, record, at, tool=tool, call=call, **common)]
-    duration = number(values.get("duration_ms"))
-    output = values.get("output")
-    error = failed(output, boolean(values.get("success")))
-    cut = boolean(values.get("output_truncated"))
-    return [
-        seen(
-            kind,
-            group,
-            identifier,
-            record,
-            at,
-            tool=tool,
-            key=argument_key(tool, values.get("arguments")),
-            result=None if cut else result_key(output, error=error, volatile=VOLATILE),
-            error=error,
-            call=call,
-            seq=seq,
-            start=at - int(duration * 1e6) if at is not None and duration is not None else at,
-            end=at,
-            **common,
-        )
-    ]
+        data["key"] = str(at)
+        return [seen(kind, group, str(at), record, at, data)]
+    data["tool"] = tool = text(values.get("tool_name"))
+    data["call"] = call = text(values.get("call_id"))
+    if kind == "call":
+        duration, output = number(values.get("duration_ms")), values.get("output")
+        error = failed(output, boolean(values.get("success")))
+        cut = boolean(values.get("output_truncated"))
+        data["key"] = argument_key(tool, values.get("arguments"))
+        data["result"] = None if cut else result_key(output, error=error, volatile=VOLATILE)
+        data["error"] = error
+        data["seq"] = whole(values.get("tool_result_seq")) or 0
+        data["start"] = at - int(duration * 1e6) if at is not None and duration is not None else at
+        data["end"] = at
+    return [seen(kind, group, call or content_id(record), record, at, data)]
 
 
 def _span(record: Record) -> Sequence[Seen]:
@@ -112,17 +100,6 @@ def _span(record: Record) -> Sequence[Seen]:
     tool, call = text(values.get("tool_name")), text(values.get("call_id"))
     if session is None or turn is None or tool is None or call is None:
         return ()
-    common = {"product": PRODUCT, "session": session, **span_fields(record)}
-    return [
-        seen(
-            "call",
-            session_group(session),
-            record.span_id,
-            record,
-            record.at,
-            tool=tool,
-            call=call,
-            turn=turn,
-            **common,
-        )
-    ]
+    data = {"product": PRODUCT, "session": session, "tool": tool, "call": call, "turn": turn}
+    data |= span_fields(record)
+    return [seen("call", session_group(session), record.span_id, record, record.at, data)]

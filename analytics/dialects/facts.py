@@ -24,11 +24,14 @@ from analytics.dialects.base import Record, Seen, identity
 AGENT, WORKFLOW, STEP = "agent", "workflow", "step"  # roles of a node
 
 
-def seen(kind: str, group: str, identifier: str, record: Record, at: int | None, **data: Any) -> Seen:
-    """A `Seen` with everything in `data` that is known."""
-    data["origin"] = record.source.value
+def seen(
+    kind: str, group: str, identifier: str, record: Record, at: int | None, data: dict[str, Any]
+) -> Seen:
+    """A `Seen` with everything in `data` that is known. It keeps `data`: give it one of its own."""
+    data["origin"] = record.source._value_
     if None in data.values():
-        data = {name: value for name, value in data.items() if value is not None}
+        for name in [name for name, value in data.items() if value is None]:
+            del data[name]
     return Seen(group=group, id=f"{kind}:{identifier}", kind=kind, at=at, data=data)
 
 

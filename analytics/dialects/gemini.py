@@ -13,8 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source, identity
+from analytics.dialects.base import LOG, SPAN, Record, Seen, identity
 from analytics.dialects.facts import content_id, seen, session_group
 from analytics.dialects.values import Volatile, argument_key, boolean, nanoseconds, number, text
 
@@ -39,10 +40,10 @@ class Family:
 
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one log record says."""
-        if record.source is Source.SPAN:
+        if record.source is SPAN:
             return () if record.scope == self.scope else None
         event = record.attributes.get("event.name") or record.name
-        if record.source is not Source.LOG or not isinstance(event, str):
+        if record.source is not LOG or not isinstance(event, str):
             return None
         if not event.startswith(self.prefix):
             return () if record.scope == self.scope else None
@@ -57,43 +58,31 @@ class Family:
         at = record.at or nanoseconds(values.get("event.timestamp"))
         installation = text(values.get("installation.id"))
         turn = text(values.get("prompt_id"))
-        common = {
+        data: dict[str, Any] = {
             "product": self.name,
             "session": session,
             "cluster": identity(installation)[:16] if installation else None,
         }
         group = group_of(session) if self is GEMINI else session_group(session)
         if kind == "prompt":
-            return [seen(kind, group, f"{turn}:{at}", record, at, turn=turn, **common)]
+            data["turn"] = turn
+            return [seen(kind, group, f"{turn}:{at}", record, at, data)]
         agent = _OF_AGENT.match(turn) if turn is not None else None
         if agent is not None:
             turn = None
         thread = f"agent:{agent[1]}" if agent is not None else None
+        data["turn"], data["thread"] = turn, thread
         if kind == "node":
-            model = text(values.get("model"))
-            once = f"{turn}:{thread}:{model}"
-            return [seen(kind, group, once, record, None, turn=turn, thread=thread, model=model, **common)]
-        tool = text(values.get("function_name"))
-        duration = number(values.get("duration_ms"))
-        success = boolean(values.get("success"))
-        return [
-            seen(
-                kind,
-                group,
-                content_id(record),
-                record,
-                at,
-                tool=tool,
-                key=argument_key(tool, values.get("function_args")),
-                error=None if success is None else not success,
-                start=at - int(duration * 1e6) if at is not None and duration is not None else at,
-                end=at,
-                turn=turn,
-                thread=thread,
-                batch=text(values.get("response_id")),
-                **common,
-            )
-        ]
+            data["model"] = model = text(values.get("model"))
+            return [seen(kind, group, f"{turn}:{thread}:{model}", record, None, data)]
+        duration, success = number(values.get("duration_ms")), boolean(values.get("success"))
+        data["tool"] = tool = text(values.get("function_name"))
+        data["key"] = argument_key(tool, values.get("function_args"))
+        data["error"] = None if success is None else not success
+        data["start"] = at - int(duration * 1e6) if at is not None and duration is not None else at
+        data["end"] = at
+        data["batch"] = text(values.get("response_id"))
+        return [seen(kind, group, content_id(record), record, at, data)]
 
 
 GEMINI = Family(name="gemini-cli", prefix="gemini_cli.", scope="gemini-cli")

@@ -13,7 +13,7 @@ from typing import Any
 
 import orjson
 
-from analytics.dialects.base import Record, Seen, Source
+from analytics.dialects.base import LINE, Record, Seen
 from analytics.dialects.facts import seen
 from analytics.dialects.gemini import GEMINI, VOLATILE, group_of
 from analytics.dialects.values import argument_key, nanoseconds, result_key, text
@@ -31,7 +31,7 @@ class GeminiSession:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not Source.LINE or not isinstance(line, Mapping):
+        if record.source is not LINE or not isinstance(line, Mapping):
             return None
         named = _FILE.search(record.path)
         if named is None:
@@ -39,7 +39,8 @@ class GeminiSession:
         short = named[1]
         whole = text(line.get("sessionId"))
         if whole is not None and "projectHash" in line:
-            return [seen("session", group_of(short), whole, record, None, session=short, whole=whole)]
+            about = {"session": short, "whole": whole}
+            return [seen("session", group_of(short), whole, record, None, about)]
         if "$set" in line or "$rewindTo" in line:
             return ()
         kind, identifier = line.get("type"), text(line.get("id"))
@@ -49,7 +50,7 @@ class GeminiSession:
         common = {"product": GEMINI.name, "session": short}
         if kind == "user":
             prompt = _has_text(line.get("content"))
-            found = seen("prompt", group_of(short), identifier, record, at, key=identifier, **common)
+            found = seen("prompt", group_of(short), identifier, record, at, {"key": identifier, **common})
             return [found] if prompt else ()
         if kind != "gemini":
             return ()
@@ -75,16 +76,16 @@ def _reply(
             "batch": identifier,
             "model": text(line.get("model")),
         }
-        found.append(seen("call", group, own, record, at, **common, **about))
+        found.append(seen("call", group, own, record, at, {**common, **about}))
         status = call.get("status")
         if isinstance(status, str) and status in _DONE:
             error = status != "success"
             result = result_key(_content(call.get("result")), error=error, volatile=VOLATILE)
             ended = nanoseconds(call.get("timestamp")) or at
             answer = {"call": own, "result": result, "error": error, "seq": number}
-            found.append(seen("result", group, own, record, ended, **common, **answer))
+            found.append(seen("result", group, own, record, ended, {**common, **answer}))
     if not found and isinstance(line.get("content"), str) and line["content"]:
-        found.append(seen("end", group, identifier, record, at, outcome="completed", **common))
+        found.append(seen("end", group, identifier, record, at, {"outcome": "completed", **common}))
     return found
 
 

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source, SpanEvent, Value
+from analytics.dialects.base import LOG, SPAN, Record, Seen, SpanEvent, Value
 from analytics.dialects.facts import AGENT, STEP, WORKFLOW, seen, span_fields, trace_group
 from analytics.dialects.values import (
     PLACEHOLDERS,
@@ -78,6 +78,7 @@ SESSION = (
     "traceloop.association.properties.thread_id",
 )
 TURN = ("turn.id", "gcp.vertex.agent.invocation_id")
+AGENT_NAME = ("gen_ai.agent.name", "agent_name", "traceloop.entity.name", "name")
 MODEL = ("gen_ai.request.model", "gen_ai.response.model", "model_name")
 _LOGS = ("copilot_chat.",)  # logs that repeat what the spans say, without session or id
 
@@ -93,10 +94,10 @@ class GenAi:
 
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one span says."""
-        if record.source is Source.LOG:
+        if record.source is LOG:
             event = record.attributes.get("event.name") or record.name
             return () if isinstance(event, str) and event.startswith(_LOGS) else None
-        if record.source is not Source.SPAN or not record.trace_id or not record.span_id:
+        if record.source is not SPAN or not record.trace_id or not record.span_id:
             return None
         if record.attributes.get("logfire.span_type") == "pending_span":
             return ()  # announces a span that will be written when it ends
@@ -160,24 +161,15 @@ def _common(record: Record) -> dict[str, Any]:
 
 def _node(record: Record, role: str) -> Seen:
     values = record.attributes
-    common = _common(record)
+    data = _common(record)
     if role != AGENT and role != WORKFLOW:
-        common.pop("turn")
-    return seen(
-        "node",
-        trace_group(record.trace_id),
-        record.span_id,
-        record,
-        record.at,
-        role=role,
-        agent=first_text(values, ("gen_ai.agent.name", "agent_name", "traceloop.entity.name", "name"))
-        if role == AGENT
-        else None,
-        model=first_text(values, MODEL),
-        batch=text(values.get("event_loop.cycle_id")),
-        error=True if record.failed else None,
-        **common,
-    )
+        del data["turn"]
+    data["role"] = role
+    data["agent"] = first_text(values, AGENT_NAME) if role == AGENT else None
+    data["model"] = first_text(values, MODEL)
+    data["batch"] = text(values.get("event_loop.cycle_id"))
+    data["error"] = True if record.failed else None
+    return seen("node", trace_group(record.trace_id), record.span_id, record, record.at, data)
 
 
 def _call(record: Record) -> Sequence[Seen]:
@@ -188,22 +180,14 @@ def _call(record: Record) -> Sequence[Seen]:
     if tool == _MERGED:
         return ()
     error = _failed(record)
-    return [
-        seen(
-            "call",
-            trace_group(record.trace_id),
-            record.span_id,
-            record,
-            record.at,
-            tool=tool,
-            key=argument_key(tool, _arguments(record)),
-            result=result_key(_result(record), error=error, volatile=VOLATILE.get(product_of(record.scope))),
-            error=error,
-            call=first_text(values, CALL_ID),
-            carrier=True if "mcp.method.name" in values else None,
-            **_common(record),
-        )
-    ]
+    data = _common(record)
+    data["tool"] = tool
+    data["key"] = argument_key(tool, _arguments(record))
+    data["result"] = result_key(_result(record), error=error, volatile=VOLATILE.get(data["product"]))
+    data["error"] = error
+    data["call"] = first_text(values, CALL_ID)
+    data["carrier"] = True if "mcp.method.name" in values else None
+    return [seen("call", trace_group(record.trace_id), record.span_id, record, record.at, data)]
 
 
 def _name_after_prefix(name: str) -> str | None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source
+from analytics.dialects.base import SPAN, Record, Seen
 from analytics.dialects.facts import AGENT, STEP, WORKFLOW, seen, span_fields, trace_group
 from analytics.dialects.values import argument_key, first, first_text, result_key, text, tool_message
 
@@ -28,7 +28,7 @@ class OpenInference:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one span says."""
         kind = record.attributes.get(_KIND)
-        if record.source is not Source.SPAN or not isinstance(kind, str):
+        if kind is None or record.source is not SPAN or not isinstance(kind, str):
             return None
         if not record.trace_id or not record.span_id:
             return ()
@@ -44,20 +44,11 @@ class OpenInference:
         role = _ROLES.get(kind.upper(), STEP)
         if role == AGENT and agent is None:
             role = WORKFLOW
-        return [
-            seen(
-                "node",
-                trace_group(record.trace_id),
-                record.span_id,
-                record,
-                record.at,
-                role=role,
-                agent=agent if role == AGENT else None,
-                model=text(values.get("llm.model_name")),
-                error=True if record.failed else None,
-                **common,
-            )
-        ]
+        common["role"] = role
+        common["agent"] = agent if role == AGENT else None
+        common["model"] = text(values.get("llm.model_name"))
+        common["error"] = True if record.failed else None
+        return [seen("node", trace_group(record.trace_id), record.span_id, record, record.at, common)]
 
 
 def _call(record: Record, common: Mapping[str, Any]) -> Seen:
@@ -68,16 +59,12 @@ def _call(record: Record, common: Mapping[str, Any]) -> Seen:
     if result is None and record.failed:
         raised = [event.attributes for event in record.events if event.name == "exception"]
         result = raised[0].get("exception.message") if raised else None
-    return seen(
-        "call",
-        trace_group(record.trace_id),
-        record.span_id,
-        record,
-        record.at,
-        tool=tool,
-        key=argument_key(tool, first(values, ARGUMENTS)),
-        result=result_key(tool_message(result), error=error),
-        error=error,
-        call=first_text(values, CALL_ID),
+    data = {
         **common,
-    )
+        "tool": tool,
+        "key": argument_key(tool, first(values, ARGUMENTS)),
+        "result": result_key(tool_message(result), error=error),
+        "error": error,
+        "call": first_text(values, CALL_ID),
+    }
+    return seen("call", trace_group(record.trace_id), record.span_id, record, record.at, data)

@@ -11,7 +11,7 @@ from typing import Any
 
 import orjson
 
-from analytics.dialects.base import Record, Seen, Source
+from analytics.dialects.base import LINE, Record, Seen
 from analytics.dialects.facts import seen, session_group
 from analytics.dialects.gemini import QWEN, VOLATILE
 from analytics.dialects.values import argument_key, nanoseconds, result_key, text
@@ -27,7 +27,7 @@ class QwenTranscript:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not Source.LINE or not isinstance(line, Mapping):
+        if record.source is not LINE or not isinstance(line, Mapping):
             return None
         kind, session, message = line.get("type"), text(line.get("sessionId")), line.get("message")
         if not isinstance(kind, str) or kind not in _TYPES or session is None:
@@ -48,7 +48,7 @@ def _line(
 
     def one(kind: str, number: int, **data: Any) -> Seen:
         where = {"product": QWEN.name, "session": session, "seq": record.offset + number}
-        return seen(kind, session_group(session), f"{uuid}:{number}", record, at, **where, **data)
+        return seen(kind, session_group(session), f"{uuid}:{number}", record, at, {**where, **data})
 
     if line["type"] == "user":
         return [one("prompt", 0, key=uuid)] if parts and line.get("subtype") is None else ()

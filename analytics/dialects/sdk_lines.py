@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from analytics.dialects.base import Record, Seen, Source, SpanEvent
+from analytics.dialects.base import LINE, SPAN, Record, Seen, SpanEvent
 from analytics.dialects.genai import GenAi
 
 _WIRE = GenAi()
@@ -25,7 +25,7 @@ class SdkLines:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What the span on one line says."""
         line = record.body
-        if record.source is not Source.LINE or not isinstance(line, Mapping):
+        if record.source is not LINE or not isinstance(line, Mapping):
             return None
         kind, scope = line.get("type"), _scope(line)
         if kind in _OTHERS and scope:
@@ -36,7 +36,7 @@ class SdkLines:
             return None
         return _WIRE.recognise(
             Record(
-                source=Source.SPAN,
+                source=SPAN,
                 name=str(line.get("name", "")),
                 attributes=_mapping(line.get("attributes")),
                 resource=_mapping(_mapping(line.get("resource")).get("attributes")),

@@ -17,7 +17,7 @@ from typing import Any
 import msgspec
 import orjson
 
-from analytics.dialects.base import Record, Source
+from analytics.dialects.base import LINE, Record
 from analytics.otlp import model, records
 from analytics.otlp.records import Item, Unreadable, UnreadablePieceError
 
@@ -35,7 +35,7 @@ def line(piece: bytes) -> Record | None:
     except orjson.JSONDecodeError:
         return None
     if isinstance(found, dict) and not _hints(found):
-        return Record(source=Source.LINE, name="", body=found)
+        return Record(source=LINE, name="", body=found)
     return None
 
 
@@ -92,7 +92,7 @@ def values(parsed: Any) -> Iterator[Item]:
     try:
         envelope = _enveloped(_renamed(parsed)) if _hints(parsed) else None
         if envelope is None:
-            yield Record(source=Source.LINE, name="", body=_cleaned(parsed))
+            yield Record(source=LINE, name="", body=_cleaned(parsed))
             return
     except RecursionError:
         yield Unreadable(reason="nested too deep")

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from analytics.dialects.base import Record, Source, SpanEvent
+from analytics.dialects.base import LOG, SPAN, Record, SpanEvent
 from analytics.otlp import model
 from analytics.otlp.values import any_value, attributes, double, integer
 
@@ -86,7 +86,7 @@ def log_record(log: model.LogRecord, resource: dict[str, Any], scope: str, versi
     body = any_value(log.body)
     name = log.eventName or values.get("event.name") or body
     return Record(
-        source=Source.LOG,
+        source=LOG,
         name=name if isinstance(name, str) and len(name) <= _NAME_LENGTH else "",
         attributes=values,
         resource=resource,
@@ -102,7 +102,7 @@ def log_record(log: model.LogRecord, resource: dict[str, Any], scope: str, versi
 def span_record(one: model.Span, resource: dict[str, Any], scope: str, version: str) -> Record:
     """A span with its events."""
     return Record(
-        source=Source.SPAN,
+        source=SPAN,
         name=one.name or "",
         attributes=attributes(one.attributes),
         resource=resource,
