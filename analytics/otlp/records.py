@@ -114,15 +114,13 @@ def span_record(one: model.Span, resource: dict[str, Any], scope: str, version: 
         started_at=integer(one.startTimeUnixNano) or None,
         at=integer(one.endTimeUnixNano) or None,
         failed=_FAILED.get(one.status.code) if one.status and one.status.code is not None else None,
-        events=[
-            SpanEvent(
-                name=event.name or "",
-                at=integer(event.timeUnixNano) or None,
-                attributes=attributes(event.attributes),
-            )
-            for event in one.events or ()
-        ],
+        events=[_event(event) for event in one.events] if one.events else (),
     )
+
+
+def _event(event: model.SpanEvent) -> SpanEvent:
+    at = integer(event.timeUnixNano) or None
+    return SpanEvent(name=event.name or "", at=at, attributes=attributes(event.attributes))
 
 
 def points(metric: model.Metric, resource: dict[str, Any]) -> Iterator[Point]:
@@ -161,8 +159,7 @@ def hexadecimal(value: str | None) -> str:
             value = base64.b64decode(value, validate=True).hex()
         except (binascii.Error, ValueError):
             return value.lower()
-    value = value.lower()
-    return "" if value.strip("0") == "" else value
+    return value.lower() if value.strip("0") else ""
 
 
 def _resource(resource: model.Resource | None) -> tuple[dict[str, Any], list[Unreadable]]:
