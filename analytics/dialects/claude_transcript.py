@@ -64,7 +64,8 @@ class ClaudeTranscript:
             return None
         if line.get("forkedFrom") is not None:
             return ()  # a copy of another session's line
-        return _Line(record, line, session, message).seen()
+        said = _Line(record, line, session, message)
+        return said.by_user() if kind == "user" else said.by_assistant()
 
 
 class _Line:
@@ -80,9 +81,6 @@ class _Line:
             [block for block in content if isinstance(block, dict)] if isinstance(content, list) else []
         )
         self.side = bool(line.get("isSidechain"))  # a line of a sub-agent
-
-    def seen(self) -> list[Seen]:
-        return self._user() if self.line["type"] == "user" else self._assistant()
 
     @property
     def uuid(self) -> str:
@@ -106,7 +104,7 @@ class _Line:
         at = nanoseconds(self.line.get("timestamp"))
         return seen(kind, session_group(self.session), f"{self.uuid}:{number}", self.record, at, data)
 
-    def _user(self) -> list[Seen]:
+    def by_user(self) -> list[Seen]:
         results = [
             self._result(number, block)
             for number, block in enumerate(self.blocks)
@@ -122,10 +120,12 @@ class _Line:
         turn = text(self.line.get("promptId"))
         about: dict[str, Any] = {"turn": turn, "key": self.uuid}
         if words.startswith(_CONTINUED) and self.line.get("isMeta"):
-            return [self._one("prompt", 0, about | {"continues": True})]
-        if any(self.line.get(mark) for mark in _MARKS) or words.startswith(_INJECTED):
+            about["continues"] = True
+        elif any(self.line.get(mark) for mark in _MARKS) or words.startswith(_INJECTED):
             return []
-        return [self._one("prompt", 0, about | {"steers": True, "parent_turn": turn if self.side else None})]
+        else:
+            about["steers"], about["parent_turn"] = True, turn if self.side else None
+        return [self._one("prompt", 0, about)]
 
     def _result(self, number: int, block: Mapping[str, Any]) -> Seen:
         error = boolean(block.get("is_error")) or False
@@ -141,11 +141,12 @@ class _Line:
             "call": text(block.get("id")),
             "batch": text(self.message.get("id")),
             "model": model,
-            "agent": text(self.line.get("attributionAgent")),
         }
+        if "attributionAgent" in self.line:
+            about["agent"] = text(self.line["attributionAgent"])
         return self._one("call", number, about)
 
-    def _assistant(self) -> list[Seen]:
+    def by_assistant(self) -> list[Seen]:
         model = text(self.message.get("model"))
         if model == "<synthetic>":
             failed = self.line.get("isApiErrorMessage")

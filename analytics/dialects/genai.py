@@ -150,25 +150,25 @@ def _role(record: Record) -> str | None:
 
 
 def _common(record: Record) -> dict[str, Any]:
-    values = record.attributes
-    return {
-        "product": product_of(record.scope),
-        "session": first_text(values, SESSION),
-        "turn": first_text(values, TURN),
-        **span_fields(record),
-    }
+    data = span_fields(record)
+    data["product"] = product_of(record.scope)
+    data["session"] = first_text(record.attributes, SESSION)
+    return data
 
 
 def _node(record: Record, role: str) -> Seen:
     values = record.attributes
     data = _common(record)
-    if role != AGENT and role != WORKFLOW:
-        del data["turn"]
     data["role"] = role
-    data["agent"] = first_text(values, AGENT_NAME) if role == AGENT else None
     data["model"] = first_text(values, MODEL)
-    data["batch"] = text(values.get("event_loop.cycle_id"))
-    data["error"] = True if record.failed else None
+    if role != STEP:
+        data["turn"] = first_text(values, TURN)
+    if role == AGENT:
+        data["agent"] = first_text(values, AGENT_NAME)
+    if "event_loop.cycle_id" in values:
+        data["batch"] = text(values["event_loop.cycle_id"])
+    if record.failed:
+        data["error"] = True
     return seen("node", trace_group(record.trace_id), record.span_id, record, record.at, data)
 
 
@@ -181,12 +181,14 @@ def _call(record: Record) -> Sequence[Seen]:
         return ()
     error = _failed(record)
     data = _common(record)
+    data["turn"] = first_text(values, TURN)
     data["tool"] = tool
     data["key"] = argument_key(tool, _arguments(record))
     data["result"] = result_key(_result(record), error=error, volatile=VOLATILE.get(data["product"]))
     data["error"] = error
     data["call"] = first_text(values, CALL_ID)
-    data["carrier"] = True if "mcp.method.name" in values else None
+    if "mcp.method.name" in values:
+        data["carrier"] = True
     return [seen("call", trace_group(record.trace_id), record.span_id, record, record.at, data)]
 
 

@@ -84,8 +84,7 @@ def text(value: Value) -> str | None:
 def first_text(attributes: Mapping[str, Value], names: Sequence[str]) -> str | None:
     """The first of the attributes that holds a name or an id."""
     for name in names:
-        value = attributes.get(name)
-        if value is not None and (found := text(value)) is not None:
+        if name in attributes and (found := text(attributes[name])) is not None:
             return found
     return None
 
@@ -112,6 +111,8 @@ def number(value: Value) -> float | None:
 
 def whole(value: Value) -> int | None:
     """A whole number, also as a string."""
+    if value is None:
+        return None
     if type(value) is int and -_EXACT < value < _EXACT:
         return value
     found = number(value)
@@ -134,18 +135,21 @@ def nanoseconds(value: Value) -> int | None:
 
 def decoded(value: Value) -> Value:
     """The value behind JSON text, also twice encoded; None where it was cut. Other values as they are."""
-    for _ in range(2):
-        if not isinstance(value, str):
-            break
-        if _cut(value):
-            return None
-        if not value.startswith(("{", "[", '"')):
-            break
-        try:
-            value = orjson.loads(value)
-        except orjson.JSONDecodeError:
-            return None if value[0] != '"' else value
-    return value
+    if not isinstance(value, str):
+        return value
+    found = _parsed(value)
+    return _parsed(found) if isinstance(found, str) and value.startswith('"') else found
+
+
+def _parsed(text: str) -> Value:
+    if _cut(text):
+        return None
+    if not text.startswith(("{", "[", '"')):
+        return text
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        return None if text[0] != '"' else text
 
 
 def argument_key(tool: str | None, arguments: Value) -> str | None:
@@ -184,9 +188,11 @@ def result_key(result: Value, *, error: bool | None, volatile: Volatile | None =
 
 def tool_message(result: Value) -> Value:
     """What LangChain's tool message says, without its ids and its wrappings; any other result as it is."""
-    value = decoded(result) if isinstance(result, str) and result.startswith("{") else None
+    if not isinstance(result, str) or not result.startswith("{"):
+        return result
+    value = decoded(result)
     for _ in range(3):
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return result
         if value.get("type") == "tool" and "content" in value:
             content = value["content"]
