@@ -17,11 +17,11 @@ from analytics.dialects.base import LINE, LOG, Record, Seen, identity
 from analytics.dialects.facts import AGENT, STEP, seen, session_group, span_fields
 from analytics.dialects.values import (
     argument_key,
+    begun,
     boolean,
     decoded,
     first_text,
     nanoseconds,
-    number,
     text,
     whole,
 )
@@ -78,10 +78,10 @@ def _log(record: Record, session: str) -> Sequence[Seen]:
     data["tool"] = tool = _tool_name(record)
     data["call"] = call = text(values.get("tool_use_id"))
     if kind == "call":
-        duration, success = number(values.get("duration_ms")), boolean(values.get("success"))
+        success = boolean(values.get("success"))
         data["key"] = argument_key(tool, values.get("tool_input"))
         data["error"] = None if success is None else not success
-        data["start"] = at - int(duration * 1e6) if at is not None and duration is not None else at
+        data["start"] = begun(at, values.get("duration_ms"))
         data["end"] = at
         data["within"] = record.span_id or None
     return [seen(kind, group, call or f"{at}:{tool}:{seq}", record, at, data)]

@@ -15,9 +15,9 @@ from analytics.dialects.facts import content_id, seen, session_group, span_field
 from analytics.dialects.values import (
     Volatile,
     argument_key,
+    begun,
     boolean,
     nanoseconds,
-    number,
     result_key,
     text,
     whole,
@@ -81,14 +81,14 @@ def _log(record: Record, event: str) -> Sequence[Seen]:
     data["tool"] = tool = text(values.get("tool_name"))
     data["call"] = call = text(values.get("call_id"))
     if kind == "call":
-        duration, output = number(values.get("duration_ms")), values.get("output")
+        output = values.get("output")
         error = failed(output, boolean(values.get("success")))
         cut = boolean(values.get("output_truncated"))
         data["key"] = argument_key(tool, values.get("arguments"))
         data["result"] = None if cut else result_key(output, error=error, volatile=VOLATILE)
         data["error"] = error
         data["seq"] = whole(values.get("tool_result_seq")) or 0
-        data["start"] = at - int(duration * 1e6) if at is not None and duration is not None else at
+        data["start"] = begun(at, values.get("duration_ms"))
         data["end"] = at
     return [seen(kind, group, call or content_id(record), record, at, data)]
 

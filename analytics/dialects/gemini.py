@@ -17,7 +17,7 @@ from typing import Any
 
 from analytics.dialects.base import LOG, SPAN, Record, Seen, identity
 from analytics.dialects.facts import content_id, seen, session_group
-from analytics.dialects.values import Volatile, argument_key, boolean, nanoseconds, number, text
+from analytics.dialects.values import Volatile, argument_key, begun, boolean, nanoseconds, text
 
 _EVENTS = {"user_prompt": "prompt", "tool_call": "call", "api_response": "node"}
 # What a shell command's output ends with, another number each time.
@@ -75,11 +75,11 @@ class Family:
         if kind == "node":
             data["model"] = model = text(values.get("model"))
             return [seen(kind, group, f"{turn}:{thread}:{model}", record, None, data)]
-        duration, success = number(values.get("duration_ms")), boolean(values.get("success"))
+        success = boolean(values.get("success"))
         data["tool"] = tool = text(values.get("function_name"))
         data["key"] = argument_key(tool, values.get("function_args"))
         data["error"] = None if success is None else not success
-        data["start"] = at - int(duration * 1e6) if at is not None and duration is not None else at
+        data["start"] = begun(at, values.get("duration_ms"))
         data["end"] = at
         data["batch"] = text(values.get("response_id"))
         return [seen(kind, group, content_id(record), record, at, data)]

@@ -11,6 +11,7 @@ from typing import Any
 
 from analytics.dialects.base import LINE, SPAN, Record, Seen, SpanEvent
 from analytics.dialects.genai import GenAi
+from analytics.dialects.values import fitting
 
 _WIRE = GenAi()
 _FAILED = {1: False, 2: True}
@@ -67,7 +68,7 @@ def _scope(line: Mapping[str, Any]) -> str:
 def _time(pair: Any) -> int | None:
     """[seconds, nanoseconds] -> nanoseconds since 1970."""
     if isinstance(pair, Sequence) and len(pair) == 2 and all(type(part) is int for part in pair):
-        return int(pair[0]) * 1_000_000_000 + int(pair[1])
+        return fitting(int(pair[0]) * 1_000_000_000 + int(pair[1]))
     return None
 
 

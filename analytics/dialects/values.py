@@ -31,6 +31,7 @@ _BOOLEANS = {"true": True, "false": False}
 _NUMBERS = (int, float, str)
 _CONTAINERS = (dict, list)
 _EXACT = 2**53  # below it, a double holds every whole number
+_MOST = 2**63 - 1
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
@@ -110,17 +111,23 @@ def number(value: Value) -> float | None:
 
 
 def whole(value: Value) -> int | None:
-    """A whole number, also as a string."""
+    """A whole number, also as a string; None for one that cannot be stored."""
     if value is None:
         return None
     if type(value) is int and -_EXACT < value < _EXACT:
         return value
     found = number(value)
-    return int(found) if found is not None else None
+    return fitting(int(found)) if found is not None else None
+
+
+def fitting(value: int) -> int | None:
+    """The integer; None where it passes 64 bits, so that nothing can store it."""
+    return value if -_MOST <= value <= _MOST else None
 
 
 def nanoseconds(value: Value) -> int | None:
-    """A time as ISO 8601 text -> nanoseconds since 1970; without an offset it is UTC."""
+    """A time as ISO 8601 text -> nanoseconds since 1970; without an offset it is UTC. None beyond 64 bits,
+    which is to say before 1677 and after 2262."""
     if not isinstance(value, str):
         return None
     try:
@@ -130,7 +137,16 @@ def nanoseconds(value: Value) -> int | None:
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=UTC)
     since = moment - _EPOCH
-    return (since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000
+    return fitting((since.days * 86_400 + since.seconds) * 1_000_000_000 + since.microseconds * 1000)
+
+
+def begun(at: int | None, duration: Value) -> int | None:
+    """When what ended at `at` began, by its duration in milliseconds; `at` itself where that says nothing."""
+    taken = number(duration)
+    if at is None or taken is None:
+        return at
+    began = fitting(at - int(taken * 1e6))
+    return at if began is None else began
 
 
 def decoded(value: Value) -> Value:

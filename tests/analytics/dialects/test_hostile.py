@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import orjson
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -16,15 +18,16 @@ REAL = [record for path in sorted(DATA.glob("*.gz")) for record in list(records(
 NAMES = sorted({name for record in REAL for name in record.attributes})
 FIELDS = sorted({name for record in REAL if isinstance(record.body, dict) for name in record.body})
 
+TOO_MUCH = ["1e200", "-1e200", "9" * 30, "0001-01-01T00:00:00Z", "9999-12-31T00:00:00Z", [2**62, 0]]
+ODD = ['{"a": "b', "{}", "[1,", "execute_tool", "TOOL", "user", "\ud800", "1e999", "2026-13-01", *TOO_MUCH]
+
 scalars = st.one_of(
     st.none(),
     st.booleans(),
     st.integers(),
     st.floats(),
     st.text(max_size=20),
-    st.sampled_from(
-        ['{"a": "b', "{}", "[1,", "execute_tool", "TOOL", "user", "\ud800", "1e999", "2026-13-01"]
-    ),
+    st.sampled_from(ODD),
     st.binary(max_size=4),
 )
 values = st.recursive(
@@ -77,3 +80,20 @@ def test_nothing_raises(found: list[Record]) -> None:
             assert turn.grade in ("exact", "no-results", "names-only")
             known = [call.key for call in turn.calls if call.key is not None]
             assert set(known) == set(range(len(set(known)))), "numbered in order of first appearance"
+
+
+@pytest.mark.parametrize("value", TOO_MUCH, ids=str)
+def test_a_figure_that_passes_64_bits_is_not_kept_wherever_it_stands(value: Any) -> None:
+    found = []
+    for real in REAL:
+        body = real.body if isinstance(real.body, dict) else {}
+        found += [
+            msgspec.structs.replace(real, attributes={**real.attributes, n: value}) for n in real.attributes
+        ]
+        found += [msgspec.structs.replace(real, body={**body, name: value}) for name in body]
+    kept = [one.seen for seen in stored(found).values() for one in seen]
+    assert len(kept) > 300
+    times = [one.at for one in kept] + [
+        one.data.get(name) for one in kept for name in ("start", "end", "seq")
+    ]
+    assert all(time is None or -(2**63) <= time < 2**63 for time in times)

@@ -14,6 +14,7 @@ from analytics.dialects.results import Result
 from analytics.dialects.values import (
     Volatile,
     argument_key,
+    begun,
     boolean,
     nanoseconds,
     number,
@@ -123,7 +124,7 @@ def test_numbers(value: Any, expected: float | None) -> None:
     ("value", "expected"),
     [
         ("12", 12), (3, 3), (-3, -3), ("3.9", 3), (2**53 - 1, 2**53 - 1), (2**60 + 1, 2**60), (True, None),
-        ("x", None), (10**400, None),
+        ("x", None), (10**400, None), ("1e200", None), ("9" * 30, None),
     ],
 )  # fmt: skip
 def test_whole_numbers_are_those_that_a_double_holds(value: Any, expected: int | None) -> None:
@@ -137,6 +138,9 @@ def test_whole_numbers_are_those_that_a_double_holds(value: Any, expected: int |
         ("1970-01-01T01:00:00+01:00", 0),
         ("1970-01-01T00:00:01", 1_000_000_000),
         ("today", None),
+        ("2262-01-01T00:00:00Z", 9_214_646_400_000_000_000),
+        ("2263-01-01T00:00:00Z", None),
+        ("0001-01-01T00:00:00Z", None),
         (12, None),
     ],
 )
@@ -164,3 +168,17 @@ pieces = st.sampled_from(
 @pytest.mark.parametrize("volatile", [codex.VOLATILE, gemini.VOLATILE, *genai.VOLATILE.values()])
 def test_only_what_matches_is_left_out_wherever_it_stands(volatile: Volatile, result: str) -> None:
     assert volatile.without(result) == volatile.pattern.sub("", result)
+
+
+@pytest.mark.parametrize(
+    ("at", "duration", "expected"),
+    [
+        (5_000_000, 2, 3_000_000),
+        (5_000_000, "2.5", 2_500_000),
+        (5_000_000, None, 5_000_000),
+        (5_000_000, "1e200", 5_000_000),
+        (None, 2, None),
+    ],
+)
+def test_when_something_began(at: int | None, duration: Any, expected: int | None) -> None:
+    assert begun(at, duration) == expected
