@@ -36,6 +36,7 @@ VOLATILE = Volatile(
     ("Chunk ID: ", "Wall time: ", '"duration_seconds":'),
 )
 _REFUSED = ("unsupported call:", "failed to parse function arguments")
+_BEGIN = 2000  # characters of an output among which its exit code stands
 _EXIT = re.compile(r"^(?:Process exited with code|Exit code:) (-?\d+)|\"exit_code\": ?(-?\d+)", re.MULTILINE)
 
 
@@ -43,11 +44,13 @@ def failed(output: object, success: bool | None) -> bool | None:
     """Whether a call failed: by its flag, or by the exit code of the command it ran."""
     if success is False:
         return True
-    if isinstance(output, str) and output.startswith(_REFUSED):
-        return True
-    begin = output[:2000] if isinstance(output, str) else ""
-    if "xit" in begin and (code := _EXIT.search(begin)) is not None:
-        return (code[1] or code[2]) != "0"
+    if isinstance(output, str):
+        if output.startswith(_REFUSED):
+            return True
+        told = output.find("xit", 0, _BEGIN)  # the code stands in this line or behind it
+        code = _EXIT.search(output, output.rfind("\n", 0, told) + 1, _BEGIN) if told >= 0 else None
+        if code is not None:
+            return (code[1] or code[2]) != "0"
     return None if success is None else not success
 
 

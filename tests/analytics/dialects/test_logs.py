@@ -9,6 +9,7 @@ import pytest
 
 from analytics.dialects import DIALECTS
 from analytics.dialects.base import Record
+from analytics.dialects.codex import failed
 from tests.analytics.dialects.building import DAY, keys, line, log, names, results, turns
 
 CLAUDE: dict[str, Any] = {"scope": "com.anthropic.claude_code.events", "session__id": "S"}
@@ -268,3 +269,19 @@ def test_a_message_put_in_while_qwen_code_runs_splits_nothing() -> None:
         ]
     )
     assert (keys(turn), results(turn), turn.outcome) == ([0, 0], [0, 0], "completed")
+
+
+@pytest.mark.parametrize(
+    ("output", "expected"),
+    [
+        pytest.param("Process exited with code 3\nOutput:\n", True, id="a code"),
+        pytest.param("Chunk ID: a\nExit code: 0\n", False, id="none, on a later line"),
+        pytest.param("an exit, an Exit code: 7\nExit code: 1\n", True, id="behind a line that speaks of one"),
+        pytest.param('{"output":"no exit","metadata":{"exit_code": 2}}', True, id="in JSON"),
+        pytest.param("said Exit code: 1", None, id="within a line"),
+        pytest.param("x" * 1999 + "\nExit code: 1", None, id="too far behind"),
+        pytest.param("\n" * 1988 + "Exit code: 01", False, id="its last digit too far behind"),
+    ],
+)
+def test_a_command_failed_by_its_exit_code(output: str, expected: bool | None) -> None:
+    assert failed(output, None) is expected
