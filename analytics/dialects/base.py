@@ -101,7 +101,7 @@ class Seen(msgspec.Struct, frozen=True, kw_only=True):
 
 def row(dialect: str, seen: Seen) -> tuple[Any, ...]:
     """A `Seen` as a row of `raw_seen`: group_id, dialect, seen_id, kind, at, data."""
-    data = orjson.dumps(seen.data, _identity, orjson.OPT_SORT_KEYS | orjson.OPT_NON_STR_KEYS).decode()
+    data = orjson.dumps(seen.data, _identity, orjson.OPT_SORT_KEYS).decode()
     return (seen.group, dialect, seen.id, seen.kind, seen.at, data)
 
 
