@@ -10,11 +10,10 @@ sub-agent's calls bear the prompt of the turn that started it and differ by the 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import lru_cache
 from typing import Any
 
-from analytics.dialects.base import LINE, LOG, Record, Seen, identity
-from analytics.dialects.facts import AGENT, STEP, seen, session_group, span_fields
+from analytics.dialects.base import LINE, LOG, Record, Seen
+from analytics.dialects.facts import AGENT, STEP, cluster, seen, session_group, span_fields
 from analytics.dialects.values import (
     argument_key,
     begun,
@@ -65,7 +64,7 @@ def _log(record: Record, session: str) -> Sequence[Seen]:
         "product": PRODUCT,
         "session": session,
         "turn": turn,
-        "cluster": _cluster(user) if user else None,
+        "cluster": cluster(user) if user else None,
     }
     group = session_group(session)
     if kind == "node":
@@ -85,11 +84,6 @@ def _log(record: Record, session: str) -> Sequence[Seen]:
         data["end"] = at
         data["within"] = record.span_id or None
     return [seen(kind, group, call or f"{at}:{tool}:{seq}", record, at, data)]
-
-
-@lru_cache(maxsize=1024)  # every record names one of few
-def _cluster(user: str) -> str:
-    return identity(user)[:16]
 
 
 def _tool_name(record: Record) -> str | None:

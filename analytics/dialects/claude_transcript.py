@@ -166,7 +166,7 @@ def _content_text(content: Any) -> str | None:
         return ""
     if isinstance(content, str):
         return content
-    if isinstance(content, list) and all(isinstance(part, Mapping) and "text" in part for part in content):
+    if isinstance(content, list) and all(isinstance(part, dict) and "text" in part for part in content):
         return "\n".join(str(part["text"]) for part in content)
     try:
         return orjson.dumps(content).decode()

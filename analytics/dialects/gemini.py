@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from analytics.dialects.base import LOG, SPAN, Record, Seen, identity
-from analytics.dialects.facts import content_id, seen, session_group
+from analytics.dialects.base import LOG, SPAN, Record, Seen
+from analytics.dialects.facts import cluster, content_id, seen, session_group
 from analytics.dialects.values import Volatile, argument_key, begun, boolean, nanoseconds, text
 
 _EVENTS = {"user_prompt": "prompt", "tool_call": "call", "api_response": "node"}
@@ -61,7 +61,7 @@ class Family:
         data: dict[str, Any] = {
             "product": self.name,
             "session": session,
-            "cluster": identity(installation)[:16] if installation else None,
+            "cluster": cluster(installation) if installation else None,
         }
         group = group_of(session) if self is GEMINI else session_group(session)
         if kind == "prompt":

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from functools import lru_cache
 from typing import Any
 
 import orjson
@@ -31,12 +32,11 @@ class GeminiSession:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not LINE or not isinstance(line, Mapping):
+        if record.source is not LINE or not isinstance(line, dict):
             return None
-        named = _FILE.search(record.path)
-        if named is None:
+        short = _session_of(record.path)
+        if short is None:
             return None
-        short = named[1]
         whole = text(line.get("sessionId"))
         if whole is not None and "projectHash" in line:
             about = {"session": short, "whole": whole}
@@ -57,6 +57,13 @@ class GeminiSession:
         return _reply(record, line, identifier, at, common)
 
 
+@lru_cache(maxsize=64)
+def _session_of(path: str) -> str | None:
+    """The part of its session's id that a file's name tells."""
+    named = _FILE.search(path)
+    return named[1] if named else None
+
+
 def _reply(
     record: Record, line: Mapping[str, Any], identifier: str, at: int | None, common: Mapping[str, Any]
 ) -> Sequence[Seen]:
@@ -64,7 +71,7 @@ def _reply(
     found: list[Seen] = []
     calls = line.get("toolCalls")
     for number, call in enumerate(calls if isinstance(calls, list) else ()):
-        if not isinstance(call, Mapping):
+        if not isinstance(call, dict):
             continue
         tool, call_id = text(call.get("name")), text(call.get("id"))
         own = f"{identifier}:{call_id or number}"
@@ -93,7 +100,7 @@ def _has_text(content: Any) -> bool:
     """Whether a user's message is written by a person, and not the results of calls."""
     if isinstance(content, str):
         return bool(content)
-    parts = [part for part in content if isinstance(part, Mapping)] if isinstance(content, list) else []
+    parts = [part for part in content if isinstance(part, dict)] if isinstance(content, list) else []
     return any("text" in part for part in parts) and not any("functionResponse" in part for part in parts)
 
 
@@ -101,9 +108,9 @@ def _content(result: Any) -> str | None:
     """The text of a call's result."""
     parts = result if isinstance(result, list) else [result]
     for part in parts:
-        answer = part.get("functionResponse") if isinstance(part, Mapping) else None
-        response = answer.get("response") if isinstance(answer, Mapping) else None
-        if isinstance(response, Mapping):
+        answer = part.get("functionResponse") if isinstance(part, dict) else None
+        response = answer.get("response") if isinstance(answer, dict) else None
+        if isinstance(response, dict):
             content = response.get("output", response.get("error", response))
             if isinstance(content, str):
                 return content

@@ -27,16 +27,16 @@ class QwenTranscript:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What one line says."""
         line = record.body
-        if record.source is not LINE or not isinstance(line, Mapping):
+        if record.source is not LINE or not isinstance(line, dict):
             return None
         kind, session, message = line.get("type"), text(line.get("sessionId")), line.get("message")
         if not isinstance(kind, str) or kind not in _TYPES or session is None:
             return None
         if kind == "system":
             return () if "subtype" in line else None
-        if not isinstance(message, Mapping) or not isinstance(message.get("parts"), list):
+        if not isinstance(message, dict) or not isinstance(message.get("parts"), list):
             return None
-        parts = [part for part in message["parts"] if isinstance(part, Mapping)]
+        parts = [part for part in message["parts"] if isinstance(part, dict)]
         return _line(record, line, session, parts)
 
 
@@ -54,17 +54,17 @@ def _line(
         return [one("prompt", 0, key=uuid)] if parts and line.get("subtype") is None else ()
     if line["type"] == "tool_result":
         told = line.get("toolCallResult")
-        status = told.get("status") if isinstance(told, Mapping) else None
+        status = told.get("status") if isinstance(told, dict) else None
         error = None if status is None else status != "success"
         return [
             one("result", number, **_result(part["functionResponse"], error))
             for number, part in enumerate(parts)
-            if isinstance(part.get("functionResponse"), Mapping)
+            if isinstance(part.get("functionResponse"), dict)
         ]
     found = []
     for number, part in enumerate(parts):
         call = part.get("functionCall")
-        if isinstance(call, Mapping):
+        if isinstance(call, dict):
             tool = text(call.get("name"))
             key = argument_key(tool, call.get("args", {}))
             model = text(line.get("model"))
@@ -79,7 +79,7 @@ def _line(
 def _result(answer: Mapping[str, Any], error: bool | None) -> dict[str, Any]:
     response = answer.get("response")
     content: Any = response
-    if isinstance(response, Mapping):
+    if isinstance(response, dict):
         content = response.get("output", response.get("error", response))
     if not isinstance(content, str) and content is not None:
         try:

@@ -26,7 +26,7 @@ class SdkLines:
     def recognise(self, record: Record) -> Sequence[Seen] | None:
         """What the span on one line says."""
         line = record.body
-        if record.source is not LINE or not isinstance(line, Mapping):
+        if record.source is not LINE or not isinstance(line, dict):
             return None
         kind, scope = line.get("type"), _scope(line)
         if kind in _OTHERS and scope:
@@ -54,7 +54,7 @@ class SdkLines:
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}
+    return value if isinstance(value, dict) else {}
 
 
 def _scope(line: Mapping[str, Any]) -> str:
@@ -85,5 +85,5 @@ def _events(events: Any) -> list[SpanEvent]:
             attributes=_mapping(event.get("attributes")),
         )
         for event in (events if isinstance(events, list) else ())
-        if isinstance(event, Mapping)
+        if isinstance(event, dict)
     ]
