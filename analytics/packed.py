@@ -8,7 +8,7 @@ not make it import pandas.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import accumulate, pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,34 @@ Packed = dict[str, Column]  # by name; all of one length
 def pack(names: Sequence[str], rows: Sequence[Sequence[Any]]) -> Packed:
     """Rows whose values stand in the order of `names`."""
     columns = zip(*rows, strict=True) if rows else ((),) * len(names)
-    return {name: _packed(values) for name, values in zip(names, columns, strict=True)}
+    return {name: pack_column(values) for name, values in zip(names, columns, strict=True)}
+
+
+def pack_column(values: Sequence[Any]) -> Column:
+    """Values of one kind, or None."""
+    try:
+        return _present(values)
+    except TypeError:  # what a None is no value of
+        nulls = bytes([value is None for value in values])
+    first = next((value for value in values if value is not None), None)
+    if first is None:
+        return "", nulls, b"", b""
+    instead = type(first)()
+    kind, _, held, text = _present([instead if value is None else value for value in values])
+    return kind, nulls, held, text
+
+
+def _present(values: Sequence[Any]) -> Column:
+    if not values:
+        return "", b"", b"", b""
+    kind = type(values[0]).__name__
+    if kind == "str":
+        text = "".join(values)
+        lengths = map(len, values if text.isascii() else [value.encode() for value in values])
+        return kind, b"", array("i", accumulate(lengths, initial=0)).tobytes(), text.encode()
+    if kind == "bool":
+        return kind, b"", bytes(values), b""
+    return kind, b"", array("q" if kind == "int" else "d", values).tobytes(), b""
 
 
 def unpack(packed: Packed) -> list[tuple[Any, ...]]:
@@ -34,29 +61,9 @@ def unpack(packed: Packed) -> list[tuple[Any, ...]]:
     return list(zip(*map(_values, packed.values()), strict=True))
 
 
-def _packed(values: Sequence[Any]) -> Column:
-    nulls = b""
-    if None in values:
-        nulls = bytes([value is None for value in values])
-        first = next((value for value in values if value is not None), None)
-        if first is None:
-            return "", nulls, b"", b""
-        values = [type(first)() if value is None else value for value in values]
-    if not values:
-        return "", b"", b"", b""
-    kind = type(values[0]).__name__
-    if kind == "str":
-        text = "".join(values)
-        lengths = map(len, values if text.isascii() else [value.encode() for value in values])
-        return kind, nulls, array("i", accumulate(lengths, initial=0)).tobytes(), text.encode()
-    if kind == "bool":
-        return kind, nulls, bytes(values), b""
-    return kind, nulls, array("q" if kind == "int" else "d", values).tobytes(), b""
-
-
-def _values(column: Column) -> Iterator[Any]:
+def _values(column: Column) -> Sequence[Any]:
     kind, nulls, values, text = column
-    found: Sequence[Any]
+    found: list[Any]
     if kind == "str":
         bounds = pairwise(memoryview(values).cast("i"))
         if text.isascii():
@@ -66,12 +73,15 @@ def _values(column: Column) -> Iterator[Any]:
             found = [text[begin:end].decode() for begin, end in bounds]
     elif kind == "bool":
         found = [value == 1 for value in values]
+    elif kind:
+        found = list(memoryview(values).cast("q" if kind == "int" else "d"))
     else:
-        held = memoryview(values)
-        found = held.cast("q") if kind == "int" else held.cast("d") if kind else [None] * len(nulls)
-    if not nulls:
-        return iter(found)
-    return (None if null else value for value, null in zip(found, nulls, strict=True))
+        found = [None] * len(nulls)
+    place = nulls.find(1)
+    while place >= 0:
+        found[place] = None
+        place = nulls.find(1, place + 1)
+    return found
 
 
 def to_arrow(packed: Packed, types: Mapping[str, pa.DataType]) -> pa.Table:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from analytics.dialects import sequence, tree
-from analytics.dialects.base import DialectTurn, Seen, Source, StoredSeen
+from analytics.dialects.base import DialectTurn, Source, StoredSeen
 from analytics.dialects.draft import Draft, best
 
 
@@ -15,9 +15,9 @@ def assemble(group: str, seen: Sequence[StoredSeen]) -> Sequence[DialectTurn]:
     A session that was written in several ways (logs, spans, a transcript) counts once: by the way that
     knows most of its calls. Of the others only turns are added that it lacks under the same kind of key.
     """
-    by_origin: dict[str, list[Seen]] = {}
-    for stored in seen:
-        by_origin.setdefault(stored.seen.data.get("origin", ""), []).append(stored.seen)
+    by_origin: dict[str, list[StoredSeen]] = {}
+    for one in seen:
+        by_origin.setdefault(one.origin, []).append(one)
     sources = [
         sequence.drafts(by_origin.get(Source.LINE, ()), promised=True),
         sequence.drafts(by_origin.get(Source.LOG, ()), promised=False),
@@ -32,9 +32,11 @@ def assemble(group: str, seen: Sequence[StoredSeen]) -> Sequence[DialectTurn]:
 
 def _once(ways: Sequence[list[Draft]]) -> list[Draft]:
     """The turns of one session, each counted once."""
-    order = sorted((way for way in ways if way), key=best, reverse=True)
+    order = [way for way in ways if way]
+    if len(order) > 1:
+        order.sort(key=best, reverse=True)
     chosen = {draft.turn_id: draft for draft in order[0]}
-    if all(draft.explicit for draft in order[0]):
+    if len(order) > 1 and all(draft.explicit for draft in order[0]):
         for way in order[1:]:
             added = {draft.turn_id for draft in way if draft.explicit} - chosen.keys()
             for draft in way:

@@ -111,13 +111,6 @@ def _identity(value: Any) -> str:
     raise TypeError
 
 
-class StoredSeen(msgspec.Struct, frozen=True, kw_only=True):
-    """What `assemble` gets back: a `Seen` and the dialect that saw it."""
-
-    dialect: str
-    seen: Seen
-
-
 class Dialect(Protocol):
     """One product."""
 
@@ -129,7 +122,7 @@ class Dialect(Protocol):
         """What the record holds; None when it is not this product's. Never raises for odd values."""
 
 
-class DialectCall(msgspec.Struct, frozen=True, kw_only=True):
+class DialectCall(msgspec.Struct, gc=False):
     """One call of an assembled turn, in call order; the loader numbers them 1, 2, 3 …
 
     `key` and `result` are integers in order of first appearance in the turn (`result` numbers
@@ -148,6 +141,78 @@ class DialectCall(msgspec.Struct, frozen=True, kw_only=True):
     batch: int | None = None  # 1, 2, 3 …: calls of one model reply
     settled_after: int | None = None
     settled_order: int | None = None
+    # What the numbers are made of, as it was seen; times in nanoseconds.
+    arguments: str | None = None
+    returned: str | None = None
+    reply: str | None = None
+    start: int | None = None
+    end: int | None = None
+    place: int = 0  # among what happened at the same time: where the call was asked for
+    end_place: int = 0  # and where it settled
+    settled: bool = False
+
+
+class StoredSeen(msgspec.Struct, gc=False):
+    """What `assemble` gets back: a row of `raw_seen`, the words of its `data`, listed in `facts`, as fields.
+
+    They stand in the order in which `row` writes them: so they are found soonest.
+    """
+
+    id: str = ""
+    kind: str = ""
+    at: int | None = None
+    agent: str | None = None
+    batch: str | None = None
+    call: str | None = None
+    carrier: bool = False
+    cluster: str | None = None
+    continues: bool = False
+    end: int | None = None
+    error: bool | None = None
+    key: str | None = None
+    model: str | None = None
+    origin: str = ""
+    outcome: str | None = None
+    parent: str | None = None
+    parent_turn: str | None = None
+    product: str = ""
+    result: str | None = None
+    role: str | None = None
+    seq: int = 0
+    session: str | None = None
+    span: str | None = None
+    start: int | None = None
+    steers: bool = False
+    thread: str = ""
+    tool: str | None = None
+    trace: str | None = None
+    turn: str | None = None
+    weak: bool = False
+    whole: str | None = None
+    within: str | None = None
+
+    def as_call(self, start: int | None, place: int = 0) -> DialectCall:
+        """The call that is told of, not numbered yet."""
+        return DialectCall(
+            tool=self.tool,
+            error=self.error,
+            arguments=self.key,
+            returned=self.result,
+            reply=self.batch,
+            start=start,
+            end=self.end,
+            place=place,
+        )
+
+
+_decode = msgspec.json.Decoder(StoredSeen).decode
+
+
+def stored(seen_id: str, kind: str, at: int | None, data: str) -> StoredSeen:
+    """What a row of `raw_seen` says."""
+    one = _decode(data)
+    one.id, one.kind, one.at = seen_id, kind, at
+    return one
 
 
 class DialectTurn(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,44 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from analytics.dialects.base import DialectCall, DialectTurn, Value
+from analytics.dialects.base import DialectCall, DialectTurn, StoredSeen
 from guard.tools import TOOLS, UNKNOWN
 
 _BY_GRADE = ("names-only", "no-results", "exact")
-
-
-@dataclass(slots=True, kw_only=True)
-class Call:
-    """One call: what was asked, and what came of it as far as it is known. Times in nanoseconds."""
-
-    tool: str | None = None
-    key: str | None = None
-    result: str | None = None
-    error: bool | None = None
-    start: int | None = None
-    end: int | None = None
-    order: tuple[int, ...] = ()  # among what happened at the same time: where the call was asked for
-    end_order: tuple[int, ...] = ()  # and where it settled
-    batch: str | None = None
-    settled: bool = False
-
-    @classmethod
-    def of(cls, data: Mapping[str, Value], order: tuple[int, ...] = ()) -> Call:
-        """From the `data` of a `Seen` of kind call or asked."""
-        return cls(
-            tool=data.get("tool"),
-            key=data.get("key"),
-            result=data.get("result"),
-            error=data.get("error"),
-            start=data.get("start"),
-            end=data.get("end"),
-            order=order,
-            batch=data.get("batch"),
-        )
 
 
 @dataclass(slots=True, kw_only=True)
@@ -54,7 +24,7 @@ class Draft:
     session: str | None
     key: str
     promised: bool = False
-    calls: list[Call] = field(default_factory=list)
+    calls: list[DialectCall] = field(default_factory=list)
     parent: str | None = None  # the parent's turn_id
     continues: str | None = None  # the turn_id of the turn that a hook did not let end
     started: int | None = None
@@ -63,7 +33,6 @@ class Draft:
     agent: str | None = None
     model: str | None = None
     cluster: str | None = None
-    conversation: str | None = None
     explicit: bool = False  # the key is the product's own: other sources of the session have it too
 
     @property
@@ -71,22 +40,11 @@ class Draft:
         """Unique over products, the same however often it is assembled."""
         return turn_id(self.product, self.session, self.key)
 
-    @property
-    def grade(self) -> str:
-        """What is known of every call: the least that is known of any."""
-        grade = 2
-        for call in self.calls:
-            if call.key is None:
-                return _BY_GRADE[0]
-            if call.result is None and (call.settled or not self.promised):
-                grade = 1
-        return _BY_GRADE[grade]
-
-    def learn(self, data: Mapping[str, Value]) -> None:
+    def learn(self, one: StoredSeen) -> None:
         """Take what a record says of the turn as a whole, where nothing was known."""
-        self.agent = self.agent or data.get("agent")
-        self.model = self.model or data.get("model")
-        self.cluster = self.cluster or data.get("cluster")
+        self.agent = self.agent or one.agent
+        self.model = self.model or one.model
+        self.cluster = self.cluster or one.cluster
 
     def finish(self) -> DialectTurn:
         """The turn with numbered keys and results."""
@@ -97,14 +55,15 @@ class Draft:
         ended = self.ended
         if ended is None:
             ended = max((call.end for call in calls if call.end is not None), default=None)
+        grade = _number(calls, began, self.promised)
+        _settle(calls)
         return DialectTurn(
             turn_id=self.turn_id,
             dialect=self.product,
-            grade=self.grade,
-            calls=tuple(_numbered(calls, began)),
+            grade=grade,
+            calls=calls,
             cluster_id=self.cluster,
             session_id=self.session,
-            conversation_id=self.conversation,
             parent_id=self.parent,
             continues=self.continues,
             agent=self.agent,
@@ -121,57 +80,48 @@ def turn_id(product: str, session: str | None, key: str) -> str:
     return f"{product}:{session or ''}:{key}"
 
 
-def _when(call: Call) -> tuple[int, tuple[int, ...]]:
-    return (call.start if call.start is not None else call.end or 0, call.order)
+def _when(call: DialectCall) -> tuple[int, int]:
+    return (call.start if call.start is not None else call.end or 0, call.place)
 
 
-def _numbered(calls: list[Call], began: int | None) -> Iterable[DialectCall]:
+def _number(calls: Sequence[DialectCall], began: int | None, promised: bool) -> str:
+    """Number what the calls asked for, got and belong to; what is known of every call, which is the least
+    that is known of any."""
     keys: dict[str, int] = {}
     results: dict[tuple[int, str], int] = {}
     batches: dict[str, int] = {}
-    settled = _settling(calls)
-    for position, call in enumerate(calls):
-        key = None if call.key is None else keys.setdefault(call.key, len(keys))
-        result = None
-        if key is not None and call.result is not None:
-            result = results.setdefault((key, call.result), len(results))
-        order, after = settled.get(position, (None, None))
-        about = TOOLS.get(call.tool or "", UNKNOWN)
-        yield DialectCall(
-            tool=call.tool,
-            key=key,
-            result=result,
-            tool_class=about.tool_class,
-            mutating=about.mutating,
-            error=call.error,
-            offset_ms=_offset(call.start, began),
-            batch=None if call.batch is None else batches.setdefault(call.batch, len(batches) + 1),
-            settled_after=after,
-            settled_order=order,
-        )
+    grade = 2
+    for call in calls:
+        if call.arguments is None:
+            grade = 0
+        else:
+            call.key = key = keys.setdefault(call.arguments, len(keys))
+            if call.returned is not None:
+                call.result = results.setdefault((key, call.returned), len(results))
+            elif grade and (call.settled or not promised):
+                grade = 1
+        if call.reply is not None:
+            call.batch = batches.setdefault(call.reply, len(batches) + 1)
+        if call.start is not None and began is not None:
+            call.offset_ms = max(0, (call.start - began) // 1_000_000)
+        call.tool_class, call.mutating = TOOLS.get(call.tool or "", UNKNOWN)
+    return _BY_GRADE[grade]
 
 
-def _offset(start: int | None, began: int | None) -> int | None:
-    if start is None or began is None:
-        return None
-    return max(0, (start - began) // 1_000_000)
-
-
-def _settling(calls: list[Call]) -> dict[int, tuple[int, int]]:
-    """Position of a call -> (its place among the settled ones, calls asked for when it settled)."""
+def _settle(calls: Sequence[DialectCall]) -> None:
+    """Say of each call that settled its place among these, and how many calls had been asked for."""
     ends = sorted(
-        (call.end, call.end_order, position)
+        (call.end, call.end_place, position)
         for position, call in enumerate(calls)
         if call.settled and call.end is not None
     )
     starts = [_when(call) for call in calls]
-    out: dict[int, tuple[int, int]] = {}
     asked = 0
-    for order, (end, end_order, position) in enumerate(ends):
-        while asked < len(calls) and starts[asked] <= (end, end_order):
+    for order, (end, end_place, position) in enumerate(ends):
+        while asked < len(calls) and starts[asked] <= (end, end_place):
             asked += 1
-        out[position] = (order, max(asked, position + 1))
-    return out
+        call = calls[position]
+        call.settled_order, call.settled_after = order, max(asked, position + 1)
 
 
 def best(drafts: Iterable[Draft]) -> tuple[Any, ...]:
@@ -179,8 +129,8 @@ def best(drafts: Iterable[Draft]) -> tuple[Any, ...]:
     calls = [(draft, call) for draft in drafts for call in draft.calls]
     if not calls:
         return (0, 0.0, 0.0, 0)
-    with_key = sum(call.key is not None for _, call in calls) / len(calls)
+    with_key = sum(call.arguments is not None for _, call in calls) / len(calls)
     with_result = sum(
-        call.result is not None or (draft.promised and not call.settled) for draft, call in calls
+        call.returned is not None or (draft.promised and not call.settled) for draft, call in calls
     ) / len(calls)
     return (1, round(with_key, 2), round(with_result, 2), len(calls))

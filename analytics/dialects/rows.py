@@ -5,17 +5,16 @@ It may run in a process of its own (`analytics.workers`): rows in, rows out.
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Set
+from collections.abc import Collection, Iterable, Set
 from dataclasses import dataclass
 from itertools import groupby
+from operator import attrgetter, itemgetter
 from typing import Any
 
-import orjson
-
+from analytics.dialects import base
 from analytics.dialects.assemble import assemble
-from analytics.dialects.base import DialectTurn, Seen, StoredSeen
-from analytics.packed import Packed, pack, unpack
+from analytics.dialects.base import DialectTurn
+from analytics.packed import Packed, pack, pack_column, unpack
 
 MILESTONES = 64  # the largest count of repeats that is noted, as in a guard's own event
 
@@ -61,20 +60,16 @@ def assembled(stored: Iterable[Row]) -> Assembled:
     """The turns of whole groups, from their rows of `raw_seen` ordered by group, dialect and id."""
     groups: dict[str, str] = {}
     turns: dict[str, DialectTurn] = {}
-    for group, rows in groupby(stored, key=lambda one: one[0]):
-        seen = [
-            StoredSeen(
-                dialect=dialect, seen=Seen(group=group, id=seen_id, kind=kind, at=at, data=orjson.loads(data))
-            )
-            for _, dialect, seen_id, kind, at, data in rows
-        ]
+    for group, rows in groupby(stored, key=itemgetter(0)):
+        seen = [base.stored(seen_id, kind, at, data) for _, _, seen_id, kind, at, data in rows]
         for turn in assemble(group, seen):
             groups[turn.turn_id], turns[turn.turn_id] = group, turn
+    milestones: list[Row] = []
     return Assembled(
         groups,
-        pack(TURN, [_turn(turn) for turn in turns.values()]),
-        pack(CALL, [row for turn in turns.values() for row in _calls(turn)]),
-        pack(MILESTONE, [row for turn in turns.values() for row in _milestones(turn)]),
+        pack(TURN, [_turn(turn, milestones) for turn in turns.values()]),
+        _calls(turns.values()),
+        pack(MILESTONE, milestones),
     )
 
 
@@ -91,14 +86,39 @@ TURN = (
     "chunks_seen", "least_calls",
 )  # fmt: skip
 
+_given = attrgetter(*_GIVEN)
 
-def _turn(turn: DialectTurn) -> Row:
-    calls = len(turn.calls)
-    counts = Counter(call.key for call in turn.calls)
+
+def _turn(turn: DialectTurn, milestones: list[Row]) -> Row:
+    """A row of `turns`, and rows of `milestones`: where the repeat count first reached 2, 3, 4 …; none where
+    a call's arguments are unknown."""
+    counts: dict[int | None, int] = {}
+    reached: list[Row] = []
+    settled = errors = batches = streak = longest = 0
+    most, first_of_batch, batch, tool = 0, 1, None, None
+    for n, call in enumerate(turn.calls, start=1):
+        if call.batch is None or call.batch != batch:
+            first_of_batch, batch = n, call.batch
+            batches = max(batches, batch or 0)
+        counts[call.key] = times = counts.get(call.key, 0) + 1
+        if times > most:
+            most = times
+            if 2 <= times <= MILESTONES:
+                reached.append((turn.turn_id, 0, times, n, first_of_batch))
+        streak = streak + 1 if call.tool == tool else 1
+        tool = call.tool
+        if streak > longest and tool:
+            longest = streak
+        if call.settled_order is not None or call.result is not None:
+            settled += 1
+        if call.error:
+            errors += 1
     known = None not in counts
-    batches = [call.batch for call in turn.calls if call.batch is not None]
+    if known:
+        milestones += reached
+    calls = len(turn.calls)
     return (
-        *(getattr(turn, name) for name in _GIVEN),
+        *_given(turn),
         False,  # length_limited
         True,  # has_started
         turn.ended_at is not None or turn.outcome is not None,  # has_ended
@@ -106,43 +126,26 @@ def _turn(turn: DialectTurn) -> Row:
         calls,  # total
         0,  # refused
         calls,  # ran
-        sum(c.settled_order is not None or c.result is not None for c in turn.calls),  # settled
-        sum(call.error is True for call in turn.calls),  # errors
+        settled,  # settled
+        errors,  # errors
         len(counts) if known else None,  # distinct_keys
-        max(counts.values(), default=0) if known else None,  # max_repeat
-        _longest_streak(turn),  # name_streak_max
+        most if known else None,  # max_repeat
+        longest,  # name_streak_max
         False,  # extended
-        max(batches, default=None),  # batches
+        batches or None,  # batches
         0,  # retries
         0,  # chunks_seen
         calls,  # least_calls
     )
 
 
-def _longest_streak(turn: DialectTurn) -> int:
-    """The most calls in a row of one tool name."""
-    return max((len(list(run)) for name, run in groupby(c.tool for c in turn.calls) if name), default=0)
-
-
-def _calls(turn: DialectTurn) -> list[Row]:
-    return [
-        (turn.turn_id, n, 0, call.batch, call.key, call.result, call.tool, call.tool_class, call.mutating,
-         call.error, call.offset_ms, False, call.settled_after, call.settled_order)
-        for n, call in enumerate(turn.calls, start=1)
-    ]  # fmt: skip
-
-
-def _milestones(turn: DialectTurn) -> list[Row]:
-    """Where the repeat count first reached 2, 3, 4 …; none where a call's arguments are unknown."""
-    if any(call.key is None for call in turn.calls):
-        return []
-    counts: Counter[int | None] = Counter()
-    reached: dict[int, tuple[int, int]] = {}
-    first_of_batch, batch = 1, None
-    for n, call in enumerate(turn.calls, start=1):
-        if call.batch is None or call.batch != batch:
-            first_of_batch, batch = n, call.batch
-        counts[call.key] += 1
-        if 2 <= counts[call.key] <= MILESTONES:
-            reached.setdefault(counts[call.key], (n, first_of_batch))
-    return [(turn.turn_id, 0, k, n, first) for k, (n, first) in reached.items()]
+def _calls(turns: Collection[DialectTurn]) -> Packed:
+    """The rows of `calls`."""
+    calls = [call for turn in turns for call in turn.calls]
+    given: dict[str, list[Any]] = {
+        "turn_id": [turn.turn_id for turn in turns for _ in turn.calls],
+        "n": [n for turn in turns for n in range(1, len(turn.calls) + 1)],
+        "epoch": [0] * len(calls),
+        "refused": [False] * len(calls),
+    }
+    return {name: pack_column(given.get(name) or list(map(attrgetter(name), calls))) for name in CALL}

@@ -8,240 +8,231 @@ it, two libraries at once) are read once.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Sequence
 
-from analytics.dialects.base import Seen
-from analytics.dialects.draft import Call, Draft, turn_id
+from analytics.dialects.base import DialectCall, StoredSeen
+from analytics.dialects.draft import Draft, turn_id
 from analytics.dialects.facts import AGENT, WORKFLOW
 
-_MERGED = ("tool", "key", "result", "error")
 
-
-def drafts(seen: Iterable[Seen]) -> list[Draft]:
+def drafts(seen: Sequence[StoredSeen]) -> list[Draft]:
     """The turns of all spans of a group."""
-    return _Tree(list(seen)).turns()
+    return _Tree(seen).turns() if seen else []
 
 
-def _key(owner: Seen) -> str:
+def _key(owner: StoredSeen) -> str:
     """The key of a run's turn: the product's own, else the span."""
-    return str(owner.data.get("turn") or owner.data["span"])
+    return owner.turn or owner.span or ""
+
+
+def _begun(one: StoredSeen) -> tuple[int, str]:
+    return (one.start or 0, one.id)
 
 
 class _Tree:
-    def __init__(self, seen: list[Seen]) -> None:
-        self.by_span: dict[str, Seen] = {}
+    def __init__(self, seen: Sequence[StoredSeen]) -> None:
+        self.by_span: dict[str | None, StoredSeen] = {}
         for one in seen:
-            span = one.data.get("span")
-            if span is not None and one.kind in ("node", "call"):
-                self.by_span.setdefault(span, one)
+            if one.span is not None and (one.kind == "node" or one.kind == "call"):
+                self.by_span.setdefault(one.span, one)
         self.calls = [one for one in self.by_span.values() if one.kind == "call"]
         self.details = [one for one in seen if one.kind == "result"]
-        agents = [one for one in self.by_span.values() if one.data.get("role") == AGENT]
-        self.agents = sorted(agents, key=lambda one: (one.data.get("start") or 0, one.id))
-        self.session_of_trace = self._sessions()
+        self.agents = sorted([one for one in self.by_span.values() if one.role == AGENT], key=_begun)
+        self.outer_selves: dict[str | None, StoredSeen | None] = {}  # by the span of a run
+        self.sessions: dict[str | None, set[str]] | None = None  # by trace, when they were asked for
+        self.drafts: dict[str, Draft] = {}  # by the key of a turn
+        self.draft_of: dict[str | None, Draft] = {}  # by the span of a run
 
     def turns(self) -> list[Draft]:
-        drafts: dict[str, Draft] = {}
         for agent in self.agents:
             if self._outer_self(agent) is None:
-                self._draft(drafts, agent)
-        for one, data in self._counted():
-            owner = self._owner(one)
-            if owner is None and one.data.get("carrier"):
+                self._draft(agent)
+        for one, call in self._counted():
+            owner, call.reply = self._made_in(one)
+            if owner is None and one.carrier:
                 continue  # a server's view of calls, or a client's without its agent: nobody's turn
-            call = Call.of(data)
             call.settled = call.end is not None
-            call.batch = self._reply(one)
-            if owner is None or one.data.get("turn") not in (None, _key(owner)):
-                draft = self._rootless(drafts, one, owner)
+            if owner is None or (one.turn is not None and one.turn != _key(owner)):
+                draft = self._rootless(one, owner)
             else:
-                draft = self._draft(drafts, owner)
+                draft = self._draft(owner)
             draft.calls.append(call)
-        self._learn_models(drafts)
-        return list(drafts.values())
+        self._learn_models()
+        return list(self.drafts.values())
 
     # Which calls count.
 
-    def _counted(self) -> Iterator[tuple[Seen, Mapping[str, Any]]]:
+    def _counted(self) -> Iterator[tuple[StoredSeen, DialectCall]]:
         """Every call once, with what its copies know of it."""
-        copies: dict[str, list[Seen]] = {}
-        outer_of: dict[str, Seen] = {}
+        copies: dict[str | None, list[StoredSeen]] = {}
+        outer_of: dict[str | None, StoredSeen] = {}
         for one in self.calls:
-            outer = self._outer_call(one)
-            if outer is not None:
-                outer_of[one.data["span"]] = outer
+            outer = top = self._outer_call(one)
+            while top is not None and top.span in outer_of:
+                top = outer_of[top.span]
+            if outer is not None and top is not one:  # else they are inside each other
+                outer_of[one.span] = outer
         for span, outer in outer_of.items():
-            while outer.data["span"] in outer_of:
-                outer = outer_of[outer.data["span"]]
-            copies.setdefault(outer.data["span"], []).append(self.by_span[span])
+            while outer.span in outer_of:
+                outer = outer_of[outer.span]
+            copies.setdefault(outer.span, []).append(self.by_span[span])
         for detail in self.details:
-            above = self.by_span.get(detail.data.get("parent", ""))
+            above = self.by_span.get(detail.parent)
             if above is not None:
-                copies.setdefault(above.data.get("span", ""), []).append(detail)
-        for one in sorted(self.calls, key=lambda one: (one.data.get("start") or 0, one.id)):
-            if one.data["span"] in outer_of:
+                copies.setdefault(above.span, []).append(detail)
+        for one in sorted(self.calls, key=_begun):
+            if one.span in outer_of:
                 continue
-            data = dict(one.data)
-            for copy in copies.get(one.data["span"], ()):
-                for name in _MERGED:
-                    if data.get(name) is None and copy.data.get(name) is not None:
-                        data[name] = copy.data[name]
-            yield one, data
+            call = one.as_call(one.start)
+            for copy in copies.get(one.span, ()):
+                call.tool = copy.tool if call.tool is None else call.tool
+                call.arguments = copy.key if call.arguments is None else call.arguments
+                call.returned = copy.result if call.returned is None else call.returned
+                call.error = copy.error if call.error is None else call.error
+            yield one, call
 
-    def _outer_call(self, one: Seen) -> Seen | None:
+    def _outer_call(self, one: StoredSeen) -> StoredSeen | None:
         """The call of which this one is a copy: above it without an agent between, and of the same name,
         of the same id, or of a protocol that only carries calls."""
         for above in self._above(one):
             if above.kind == "call":
-                same = above.data.get("tool") == one.data.get("tool")
-                same_id = one.data.get("call") is not None and one.data.get("call") == above.data.get("call")
-                return above if same or same_id or one.data.get("carrier") else None
-            if above.data.get("role") in (AGENT, WORKFLOW):
+                same_id = one.call is not None and one.call == above.call
+                return above if above.tool == one.tool or same_id or one.carrier else None
+            if above.role == AGENT or above.role == WORKFLOW:
                 return None
         return None
 
     # Whose turn.
 
-    def _above(self, one: Seen) -> Iterator[Seen]:
+    def _above(self, one: StoredSeen) -> Iterator[StoredSeen]:
         """What is above a span, nearest first; a gap is bridged by the agent's run that encloses it."""
-        visited = {one.data.get("span")}
-        current = one
-        while True:
-            parent = current.data.get("parent")
-            above = self.by_span.get(parent) if parent is not None else None
-            if above is None and parent is not None:
-                above = self._enclosing(current)
-            if above is None or above.data.get("span") in visited:
+        visited = {one.span}
+        while one.parent is not None:
+            above = self.by_span.get(one.parent) or self._enclosing(one)
+            if above is None or above.span in visited:
                 return
-            visited.add(above.data.get("span"))
+            visited.add(above.span)
             yield above
-            current = above
+            one = above
 
-    def _enclosing(self, one: Seen) -> Seen | None:
-        start, end = one.data.get("start"), one.data.get("end")
-        if start is None or end is None:
+    def _enclosing(self, one: StoredSeen) -> StoredSeen | None:
+        if one.start is None or one.end is None:
             return None
         found = None
         for agent in self.agents:
-            if agent is one or agent.data.get("trace") != one.data.get("trace"):
+            if agent is one or agent.trace != one.trace or agent.start is None or agent.end is None:
                 continue
-            begin, stop = agent.data.get("start"), agent.data.get("end")
-            if begin is not None and stop is not None and begin <= start and end <= stop:
+            if agent.start <= one.start and one.end <= agent.end:
                 found = agent  # agents are in order of their start: the last one is the innermost
         return found
 
-    def _outer_self(self, agent: Seen) -> Seen | None:
+    def _outer_self(self, agent: StoredSeen) -> StoredSeen | None:
         """The run that this one is a copy of: the same agent directly around it, with no call between."""
+        if agent.span not in self.outer_selves:
+            self.outer_selves[agent.span] = None  # where two runs are around each other
+            self.outer_selves[agent.span] = self._find_outer_self(agent)
+        return self.outer_selves[agent.span]
+
+    def _find_outer_self(self, agent: StoredSeen) -> StoredSeen | None:
         for above in self._above(agent):
             if above.kind == "call":
                 return None
-            if above.data.get("role") == AGENT:
-                same = above.data.get("agent") == agent.data.get("agent")
-                return (self._outer_self(above) or above) if same else None
+            if above.role == AGENT:
+                return (self._outer_self(above) or above) if above.agent == agent.agent else None
         return None
 
-    def _owner(self, one: Seen) -> Seen | None:
+    def _made_in(self, one: StoredSeen) -> tuple[StoredSeen | None, str | None]:
         """The run a call or run was made in: the nearest agent's above it, else the workflow at the top; a
-        workflow inside a call is a run of its own."""
-        workflow = None
+        workflow inside a call is a run of its own. And the reply that asked for a call, where the spans
+        between say."""
+        workflow: StoredSeen | None = None
+        reply: str | None = None
+        between = True
         for above in self._above(one):
-            if above.data.get("role") == AGENT:
-                return self._outer_self(above) or above
-            if above.data.get("role") == WORKFLOW:
+            agent, call = above.role == AGENT, above.kind == "call"
+            if between:
+                reply = above.batch
+                between = reply is None and not agent and not call
+            if agent:
+                return self._outer_self(above) or above, reply
+            if above.role == WORKFLOW:
                 workflow = above
-            elif above.kind == "call" and workflow is not None:
-                return workflow
-        return workflow
+            elif call and workflow is not None:
+                break
+        return workflow, reply
 
-    def _parent(self, run: Seen) -> Seen | None:
+    def _parent(self, run: StoredSeen) -> StoredSeen | None:
         """The run that started this one."""
         for above in self._above(run):
-            if above.data.get("role") == AGENT:
+            if above.role == AGENT:
                 return self._outer_self(above) or above
             if above.kind == "call":
-                return self._owner(above)
+                return self._made_in(above)[0]
         return None
 
-    def _reply(self, one: Seen) -> str | None:
-        """The reply that asked for a call, where the spans between say."""
-        for above in self._above(one):
-            if (batch := above.data.get("batch")) is not None:
-                return str(batch)
-            if above.kind == "call" or above.data.get("role") == AGENT:
-                return None
-        return None
-
-    def _draft(self, drafts: dict[str, Draft], owner: Seen) -> Draft:
+    def _draft(self, owner: StoredSeen) -> Draft:
+        if (known := self.draft_of.get(owner.span)) is not None:
+            return known
         key = _key(owner)
-        draft = drafts.get(key)
+        draft = self.drafts.get(key)
         if draft is None:
             session = self._session(owner)
-            product = owner.data.get("product", "")
-            draft = Draft(product=product, session=session, key=key, explicit="turn" in owner.data)
-            drafts[key] = draft
+            draft = Draft(product=owner.product, session=session, key=key, explicit=owner.turn is not None)
+            self.drafts[key] = draft
             above = self._parent(owner)
-            if above is not None:
-                parent_key = _key(above)
-                if parent_key != key:
-                    draft.parent = turn_id(above.data.get("product", ""), self._session(above), parent_key)
-        start, end = owner.data.get("start"), owner.data.get("end")
-        if start is not None:
-            draft.started = min(start, draft.started) if draft.started is not None else start
-        if end is not None:
-            draft.ended = max(end, draft.ended or 0)
+            if above is not None and _key(above) != key:
+                draft.parent = turn_id(above.product, self._session(above), _key(above))
+        self.draft_of[owner.span] = draft
+        if owner.start is not None:
+            draft.started = owner.start if draft.started is None else min(owner.start, draft.started)
+        if owner.end is not None:
+            draft.ended = max(owner.end, draft.ended or 0)
             draft.outcome = draft.outcome or "completed"
-        if owner.data.get("error"):
+        if owner.error:
             draft.outcome = "errored"
-        draft.learn(owner.data)
-        draft.conversation = draft.conversation or owner.data.get("conversation")
+        draft.learn(owner)
         return draft
 
-    def _rootless(self, drafts: dict[str, Draft], one: Seen, owner: Seen | None) -> Draft:
+    def _rootless(self, one: StoredSeen, owner: StoredSeen | None) -> Draft:
         """The turn of a call that names it, or that no run is above of."""
-        key = one.data.get("turn") or one.data.get("trace") or "start"
-        draft = drafts.get(key)
+        key = one.turn or one.trace or "start"
+        draft = self.drafts.get(key)
         if draft is None:
-            draft = Draft(
-                product=one.data.get("product", ""),
-                session=self._session(one),
-                key=key,
-                explicit="turn" in one.data and owner is None,
-            )
-            drafts[key] = draft
+            explicit = one.turn is not None and owner is None
+            draft = Draft(product=one.product, session=self._session(one), key=key, explicit=explicit)
+            self.drafts[key] = draft
             if owner is not None:
-                draft.parent = self._draft(drafts, owner).turn_id
-        draft.learn(one.data)
+                draft.parent = self._draft(owner).turn_id
+        draft.learn(one)
         return draft
 
     # What the turn as a whole is known by.
 
-    def _sessions(self) -> dict[str, str]:
-        """The session of each trace in which every span that names one names the same."""
-        named: dict[str, set[str]] = {}
-        for one in self.by_span.values():
-            if (session := one.data.get("session")) is not None:
-                named.setdefault(one.data.get("trace", ""), set()).add(session)
-        return {trace: next(iter(sessions)) for trace, sessions in named.items() if len(sessions) == 1}
-
-    def _session(self, one: Seen) -> str:
+    def _session(self, one: StoredSeen) -> str:
         """The session of the outermost run: what an agent does inside another's call belongs to that."""
-        sessions = [here.data["session"] for here in (one, *self._above(one)) if "session" in here.data]
-        if sessions:
-            return str(sessions[-1])
-        trace = one.data.get("trace", "")
-        return self.session_of_trace.get(trace) or f"trace:{trace}"
+        session = one.session
+        for above in self._above(one):
+            session = above.session or session
+        return session or self._session_of_trace(one.trace) or f"trace:{one.trace or ''}"
 
-    def _learn_models(self, drafts: dict[str, Draft]) -> None:
+    def _session_of_trace(self, trace: str | None) -> str | None:
+        """The session of a trace in which every span that names one names the same."""
+        if self.sessions is None:
+            self.sessions = {}
+            for one in self.by_span.values():
+                if one.session is not None:
+                    self.sessions.setdefault(one.trace, set()).add(one.session)
+        named = self.sessions.get(trace, ())
+        return next(iter(named)) if len(named) == 1 else None
+
+    def _learn_models(self) -> None:
         """A run that does not name its model has that of the first request made in it."""
-        wanting = {key for key, draft in drafts.items() if draft.model is None}
+        wanting = {key for key, draft in self.drafts.items() if draft.model is None}
         if not wanting:
             return
-        for one in sorted(self.by_span.values(), key=lambda one: (one.data.get("start") or 0, one.id)):
-            if one.data.get("model") is None or one.kind == "call":
-                continue
-            owner = self._owner(one)
-            if owner is not None:
-                key = _key(owner)
-                if key in wanting:
-                    drafts[key].learn({"model": one.data["model"]})
+        told = [one for one in self.by_span.values() if one.model is not None and one.kind != "call"]
+        for one in sorted(told, key=_begun):
+            owner, _ = self._made_in(one)
+            if owner is not None and _key(owner) in wanting:
+                draft = self.drafts[_key(owner)]
+                draft.model = draft.model or one.model

@@ -27,7 +27,7 @@ class Toy:
             return None
         if "tool" not in record.body:
             return ()
-        data = {"tool": record.body["tool"], "args": identity(record.body["args"])}
+        data = {"tool": record.body["tool"], "key": identity(record.body["args"])}
         return [Seen(group=record.body["toy"], id=f"{record.body['n']:04}", kind="call", data=data)]
 
 
@@ -36,8 +36,8 @@ def assemble(group: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
     keys: dict[str, int] = {}
     calls = [
         DialectCall(
-            tool=one.seen.data["tool"],
-            key=keys.setdefault(one.seen.data["args"], len(keys)),
+            tool=one.tool,
+            key=keys.setdefault(one.key or "", len(keys)),
             batch=n // 2 + 1,
         )
         for n, one in enumerate(seen)

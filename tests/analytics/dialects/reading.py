@@ -5,13 +5,13 @@ from __future__ import annotations
 import base64
 import gzip
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from analytics.dialects import DIALECTS
+from analytics.dialects import DIALECTS, base
 from analytics.dialects.assemble import assemble
-from analytics.dialects.base import DialectTurn, Record, Seen, Source, SpanEvent, StoredSeen, row
+from analytics.dialects.base import DialectTurn, Record, Source, SpanEvent, StoredSeen, row
 
 DATA = Path(__file__).parents[2] / "data" / "dialects"
 
@@ -93,21 +93,25 @@ def span_record(one: dict[str, Any], resource: dict[str, Any], scope: dict[str, 
     )
 
 
-def stored(found: Iterator[Record] | Sequence[Record]) -> dict[str, list[StoredSeen]]:
-    """What the loader keeps of records: everything seen, by group, each natural key once."""
-    kept: dict[tuple[str, str, str], StoredSeen] = {}
+def kept(found: Iterable[Record]) -> list[tuple[Any, ...]]:
+    """The rows of `raw_seen` that the loader keeps of records, each natural key once."""
+    rows = {}
     for record in found:
         for dialect in DIALECTS:
             seen = dialect.recognise(record)
             if seen is not None:
                 for one in seen:
-                    group, name, seen_id, kind, at, data = row(dialect.name, one)
-                    back = Seen(group=group, id=seen_id, kind=kind, at=at, data=json.loads(data))
-                    kept[(group, name, seen_id)] = StoredSeen(dialect=name, seen=back)
+                    told = row(dialect.name, one)
+                    rows[told[:3]] = told
                 break
+    return [rows[key] for key in sorted(rows)]
+
+
+def stored(found: Iterable[Record]) -> dict[str, list[StoredSeen]]:
+    """What is assembled of records: everything seen, by group."""
     groups: dict[str, list[StoredSeen]] = {}
-    for key in sorted(kept):
-        groups.setdefault(key[0], []).append(kept[key])
+    for group, _, *told in kept(found):
+        groups.setdefault(group, []).append(base.stored(*told))
     return groups
 
 

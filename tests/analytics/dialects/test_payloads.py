@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from analytics.dialects.assemble import assemble
-from tests.analytics.dialects.reading import DATA, cases, records, stored, summary, turns
+from analytics.dialects.base import StoredSeen
+from tests.analytics.dialects.reading import DATA, cases, kept, records, stored, summary, turns
 
 GOLDEN: dict[str, Any] = json.loads((DATA / "golden.json").read_text())
 
@@ -64,15 +65,18 @@ def test_the_order_of_records_and_their_repetition_change_nothing(name: str) -> 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".202")[0])
 def test_no_text_of_prompts_arguments_or_results_is_kept(path: Path) -> None:
-    groups = stored(list(records(path)))
-    kept = repr(
-        [(one.seen.group, one.seen.id, one.seen.kind, one.seen.data) for g in groups.values() for one in g]
-    )
-    kept += repr([assemble(group, seen) for group, seen in groups.items()])
-    assert [text for text in TEXTS if text in kept] == []
+    told = repr(kept(records(path)))
+    told += repr([assemble(group, seen) for group, seen in stored(records(path)).items()])
+    assert [text for text in TEXTS if text in told] == []
 
 
 def test_the_payloads_hold_the_texts_that_must_not_be_kept() -> None:
     # Else the test above could not fail.
     everything = repr([record for path in sorted(DATA.glob("*.jsonl.gz")) for record in records(path)])
     assert [text for text in TEXTS if text not in everything] == []
+
+
+@pytest.mark.parametrize("path", sorted(DATA.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".202")[0])
+def test_every_word_that_is_kept_is_known_to_those_who_assemble(path: Path) -> None:
+    words = {word for *_, data in kept(records(path)) for word in json.loads(data)}
+    assert words <= set(StoredSeen.__struct_fields__)

@@ -34,6 +34,16 @@ def test_where_the_span_between_is_missing_the_run_that_encloses_the_call_has_it
     assert [names(turn) for turn in found] == [[], ["x"]]
 
 
+def test_two_runs_that_enclose_each_other_are_one_turn() -> None:
+    lost = [agent("a", span=name, parent="gone", start=0, end=10) for name in ("a", "b")]
+    assert [names(turn) for turn in turns([*lost, tool("x", span="c", parent="a", start=1)])] == [["x"]]
+
+
+def test_of_two_calls_that_are_each_inside_the_other_one_counts() -> None:
+    (turn,) = turns([tool("x", span="a", parent="b"), tool("x", span="b", parent="a")])
+    assert names(turn) == ["x"]
+
+
 def test_without_a_run_the_trace_is_the_turn_and_its_session_is_said_to_be_derived() -> None:
     (turn,) = turns([tool("x", span="a"), tool("x", span="b", start=2)])
     assert (names(turn), keys(turn)) == (["x", "x"], [0, 0])
@@ -42,7 +52,7 @@ def test_without_a_run_the_trace_is_the_turn_and_its_session_is_said_to_be_deriv
 
 def test_a_run_without_a_call_is_a_turn_too() -> None:
     (turn,) = turns([agent("a", span="a")])
-    assert (turn.calls, turn.outcome, turn.agent) == ((), "completed", "a")
+    assert (turn.calls, turn.outcome, turn.agent) == ([], "completed", "a")
 
 
 def test_a_failed_run_is_errored() -> None:
