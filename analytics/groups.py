@@ -29,7 +29,8 @@ def assemble_pending(warehouse: Warehouse, workers: Workers) -> int:
             "CREATE OR REPLACE TEMP TABLE batch AS WITH counted AS ("
             "SELECT id AS group_id, count(seen_id) AS held FROM "
             f"(SELECT DISTINCT id FROM pending WHERE kind = 'group' ORDER BY id LIMIT {BATCH}) "
-            "LEFT JOIN raw_seen ON group_id = id GROUP BY id) SELECT group_id, held FROM "
+            "LEFT JOIN raw_seen ON group_id = id GROUP BY id) "
+            "SELECT group_id, held, row_number() OVER (ORDER BY group_id) - 1 AS place FROM "
             f"counted QUALIFY sum(held) OVER (ORDER BY group_id) - held < {ROWS}"
         )
         if not warehouse.rows("FROM batch LIMIT 1"):
@@ -45,13 +46,13 @@ def assemble_pending(warehouse: Warehouse, workers: Workers) -> int:
 def _assembled(warehouse: Warehouse, workers: Workers) -> list[Assembled]:
     """The turns of the groups of `batch`; no turn twice, the last group's stays."""
     stored = warehouse.connection.sql(
-        'SELECT group_id, dialect, seen_id, kind, "at", data FROM raw_seen '
-        "SEMI JOIN batch USING (group_id) ORDER BY group_id, dialect, seen_id"
+        'SELECT place, seen_id, kind, "at", data FROM raw_seen '
+        "JOIN batch USING (group_id) ORDER BY place, dialect, seen_id"
     ).to_arrow_table()
     stored = stored.combine_chunks()
     if stored.num_rows <= PART:
         return [assembled(packed.unpack(packed.of_arrow(stored)))] if stored.num_rows else []
-    held = [count for (count,) in warehouse.rows("SELECT held FROM batch ORDER BY group_id")]
+    held = [count for (count,) in warehouse.rows("SELECT held FROM batch ORDER BY place")]
     with ThreadPoolExecutor(max(1, workers.most)) as pool:
         found = pool.map(workers.assembled, _parts(stored, held))
         warehouse.connection.execute("CHECKPOINT")  # which the next commit would do while workers wait
@@ -76,7 +77,8 @@ def _parts(stored: pa.Table, held: Sequence[int]) -> Iterator[Packed]:
 def _replace(warehouse: Warehouse, found: Sequence[Assembled]) -> int:
     """Put the turns in place of those that the groups of `batch` had, and of any of the same id."""
     connection = warehouse.connection
-    pairs = [(group, turn_id) for part in found for turn_id, group in part.groups.items()]
+    names = [name for (name,) in warehouse.rows("SELECT group_id FROM batch ORDER BY place")]
+    pairs = [(names[place], turn_id) for part in found for turn_id, place in part.groups.items()]
     owned = warehouse.unpacked("group_turns", [packed.pack(("group_id", "turn_id"), pairs)])
     warehouse.append("group_turns", owned)
     for table in ("turns", "calls", "milestones"):

@@ -9,7 +9,7 @@ from analytics.dialects.base import DialectTurn, Source, StoredSeen
 from analytics.dialects.draft import Draft, best
 
 
-def assemble(group: str, seen: Sequence[StoredSeen]) -> Sequence[DialectTurn]:
+def assemble(seen: Sequence[StoredSeen]) -> Sequence[DialectTurn]:
     """The turns of one group; `seen` is everything ever seen of it, ordered by (dialect, id).
 
     A session that was written in several ways (logs, spans, a transcript) counts once: by the way that

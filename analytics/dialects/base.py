@@ -9,7 +9,7 @@ Reading has two steps, so that neither the order of records, nor files, nor load
    several loads.
    The loader stores what was seen under its natural key `(group, dialect, id)`: the same thing seen
    again (a re-sent batch, the same file under another name) changes nothing.
-2. **Assemble.** After each load, `analytics.dialects.assemble.assemble(group, seen)` gets everything ever
+2. **Assemble.** After each load, `analytics.dialects.assemble.assemble(seen)` gets everything ever
    seen of each group that the load touched, ordered by `(dialect, id)`, and answers the group's turns
    with their calls. It is a pure function of that set; what it answers replaces the group's rows in the
    tables. So everything that needs neighbours (splitting at prompts, parent chains, order, a call in
@@ -24,7 +24,7 @@ arguments and results, never their text.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Protocol
@@ -208,11 +208,14 @@ class StoredSeen(msgspec.Struct, gc=False):
 _decode = msgspec.json.Decoder(StoredSeen).decode
 
 
-def stored(seen_id: str, kind: str, at: int | None, data: str) -> StoredSeen:
-    """What a row of `raw_seen` says."""
-    one = _decode(data)
-    one.id, one.kind, one.at = seen_id, kind, at
-    return one
+def stored(rows: Iterable[tuple[Any, str, str, int | None, str]]) -> list[StoredSeen]:
+    """What rows of `raw_seen` say: group, seen_id, kind, at, data."""
+    found = []
+    for _, seen_id, kind, at, data in rows:
+        one = _decode(data)
+        one.id, one.kind, one.at = seen_id, kind, at
+        found.append(one)
+    return found
 
 
 class DialectTurn(msgspec.Struct, frozen=True, kw_only=True):

@@ -9,6 +9,9 @@ from typing import Any
 from analytics.dialects.base import DialectCall, DialectTurn, StoredSeen
 from guard.tools import TOOLS, UNKNOWN
 
+Asked = tuple[int, int, int, DialectCall]
+"""A call behind that by which it is put in order: when it was asked for, its place at that time, a number."""
+
 _BY_GRADE = ("names-only", "no-results", "exact")
 
 
@@ -48,7 +51,11 @@ class Draft:
 
     def finish(self) -> DialectTurn:
         """The turn with numbered keys and results."""
-        calls = sorted(self.calls, key=_when)
+        asked = sorted(
+            (call.start if call.start is not None else call.end or 0, call.place, n, call)
+            for n, call in enumerate(self.calls)
+        )
+        calls = [call for _, _, _, call in asked]
         began = self.started
         if began is None:
             began = next((call.start for call in calls if call.start is not None), None)
@@ -56,7 +63,7 @@ class Draft:
         if ended is None:
             ended = max((call.end for call in calls if call.end is not None), default=None)
         grade = _number(calls, began, self.promised)
-        _settle(calls)
+        _settle(asked)
         return DialectTurn(
             turn_id=self.turn_id,
             dialect=self.product,
@@ -78,10 +85,6 @@ class Draft:
 def turn_id(product: str, session: str | None, key: str) -> str:
     """The name of a turn in the database."""
     return f"{product}:{session or ''}:{key}"
-
-
-def _when(call: DialectCall) -> tuple[int, int]:
-    return (call.start if call.start is not None else call.end or 0, call.place)
 
 
 def _number(calls: Sequence[DialectCall], began: int | None, promised: bool) -> str:
@@ -108,20 +111,21 @@ def _number(calls: Sequence[DialectCall], began: int | None, promised: bool) -> 
     return _BY_GRADE[grade]
 
 
-def _settle(calls: Sequence[DialectCall]) -> None:
+def _settle(asked: Sequence[Asked]) -> None:
     """Say of each call that settled its place among these, and how many calls had been asked for."""
+    count, before = len(asked), 0
+    # `count` stands where `asked` has smaller numbers: what was asked for at the same time comes before.
     ends = sorted(
-        (call.end, call.end_place, position)
-        for position, call in enumerate(calls)
+        (call.end, call.end_place, count, position)
+        for position, (_, _, _, call) in enumerate(asked)
         if call.settled and call.end is not None
     )
-    starts = [_when(call) for call in calls]
-    asked = 0
-    for order, (end, end_place, position) in enumerate(ends):
-        while asked < len(calls) and starts[asked] <= (end, end_place):
-            asked += 1
-        call = calls[position]
-        call.settled_order, call.settled_after = order, max(asked, position + 1)
+    for order, settled in enumerate(ends):
+        while before < count and asked[before] < settled:
+            before += 1
+        position = settled[3]
+        call = asked[position][3]
+        call.settled_order, call.settled_after = order, max(before, position + 1)
 
 
 def best(drafts: Iterable[Draft]) -> tuple[Any, ...]:

@@ -38,9 +38,9 @@ Row = tuple[Any, ...]
 
 @dataclass(frozen=True, slots=True)
 class Assembled:
-    """Some turns: the group of each by its id, and the rows of tables, packed."""
+    """Some turns: the place of the group of each by its id, and the rows of tables, packed."""
 
-    groups: dict[str, str]
+    groups: dict[str, int]
     turns: Packed
     calls: Packed
     milestones: Packed
@@ -48,7 +48,7 @@ class Assembled:
     def without(self, known: Set[str]) -> Assembled:
         """The others than these turns."""
         return Assembled(
-            {turn_id: group for turn_id, group in self.groups.items() if turn_id not in known},
+            {turn_id: place for turn_id, place in self.groups.items() if turn_id not in known},
             *(
                 pack(tuple(table), [row for row in unpack(table) if row[0] not in known])
                 for table in (self.turns, self.calls, self.milestones)
@@ -57,16 +57,18 @@ class Assembled:
 
 
 def assembled(stored: Iterable[Row]) -> Assembled:
-    """The turns of whole groups, from their rows of `raw_seen` ordered by group, dialect and id."""
-    groups: dict[str, str] = {}
+    """The turns of whole groups, from rows of `raw_seen` ordered by group, dialect and id.
+
+    A row is: the group's place among all that are assembled, seen_id, kind, at, data.
+    """
+    places: dict[str, int] = {}
     turns: dict[str, DialectTurn] = {}
-    for group, rows in groupby(stored, key=itemgetter(0)):
-        seen = [base.stored(seen_id, kind, at, data) for _, _, seen_id, kind, at, data in rows]
-        for turn in assemble(group, seen):
-            groups[turn.turn_id], turns[turn.turn_id] = group, turn
+    for place, rows in groupby(stored, key=itemgetter(0)):
+        for turn in assemble(base.stored(rows)):
+            places[turn.turn_id], turns[turn.turn_id] = place, turn
     milestones: list[Row] = []
     return Assembled(
-        groups,
+        places,
         pack(TURN, [_turn(turn, milestones) for turn in turns.values()]),
         _calls(turns.values()),
         pack(MILESTONE, milestones),

@@ -27,11 +27,12 @@ class Toy:
             return None
         if "tool" not in record.body:
             return ()
-        data = {"tool": record.body["tool"], "key": identity(record.body["args"])}
-        return [Seen(group=record.body["toy"], id=f"{record.body['n']:04}", kind="call", data=data)]
+        session, tool = record.body["toy"], record.body["tool"]
+        data = {"session": session, "tool": tool, "key": identity(record.body["args"])}
+        return [Seen(group=session, id=f"{record.body['n']:04}", kind="call", data=data)]
 
 
-def assemble(group: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
+def assemble(seen: Sequence[StoredSeen]) -> list[DialectTurn]:
     """One turn a group."""
     keys: dict[str, int] = {}
     calls = [
@@ -44,7 +45,11 @@ def assemble(group: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
     ]
     return [
         DialectTurn(
-            turn_id=f"toy:{group}", dialect="toy", grade="no-results", calls=calls, outcome="completed"
+            turn_id=f"toy:{seen[0].session}",
+            dialect="toy",
+            grade="no-results",
+            calls=calls,
+            outcome="completed",
         )
     ]
 
@@ -100,8 +105,8 @@ def test_groups_do_not_touch_each_other(load: Callable[..., Any]) -> None:
 def test_a_turn_that_two_groups_tell_is_there_once(
     load: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def same(_: str, seen: Sequence[StoredSeen]) -> list[DialectTurn]:
-        return [msgspec.structs.replace(turn, turn_id="toy:one") for turn in assemble("", seen)]
+    def same(seen: Sequence[StoredSeen]) -> list[DialectTurn]:
+        return [msgspec.structs.replace(turn, turn_id="toy:one") for turn in assemble(seen)]
 
     monkeypatch.setattr(rows, "assemble", same)
     other = [{**line, "toy": "t", "args": "a"} for line in LINES[:2]]

@@ -79,7 +79,7 @@ def line(body: dict[str, Any], offset: int = 0, path: str = "session.jsonl") -> 
 def turns(found: Iterable[Record]) -> list[DialectTurn]:
     """The turns of records, oldest first."""
     groups = stored(list(found))
-    made = [turn for group, seen in groups.items() for turn in assemble(group, seen)]
+    made = [turn for seen in groups.values() for turn in assemble(seen)]
     return sorted(made, key=lambda turn: (turn.started_at or 0, turn.turn_id))
 
 

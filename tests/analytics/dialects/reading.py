@@ -6,6 +6,8 @@ import base64
 import gzip
 import json
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -109,16 +111,14 @@ def kept(found: Iterable[Record]) -> list[tuple[Any, ...]]:
 
 def stored(found: Iterable[Record]) -> dict[str, list[StoredSeen]]:
     """What is assembled of records: everything seen, by group."""
-    groups: dict[str, list[StoredSeen]] = {}
-    for group, _, *told in kept(found):
-        groups.setdefault(group, []).append(base.stored(*told))
-    return groups
+    rows = [(group, *told) for group, _, *told in kept(found)]
+    return {group: base.stored(list(ones)) for group, ones in groupby(rows, key=itemgetter(0))}
 
 
 def turns(*paths: Path) -> list[DialectTurn]:
     """All turns of some files, oldest first."""
     groups = stored([record for path in paths for record in records(path)])
-    found = [turn for group, seen in groups.items() for turn in assemble(group, seen)]
+    found = [turn for seen in groups.values() for turn in assemble(seen)]
     return sorted(found, key=lambda turn: (turn.started_at or 0, turn.turn_id))
 
 

@@ -74,7 +74,7 @@ def test_nothing_raises(found: list[Record]) -> None:
             assert isinstance(one.id, str)
             assert isinstance(group, str)
             assert one.at is None or isinstance(one.at, int)
-        for turn in assemble(group, seen):
+        for turn in assemble(seen):
             assert turn.grade in ("exact", "no-results", "names-only")
             known = [call.key for call in turn.calls if call.key is not None]
             assert set(known) == set(range(len(set(known)))), "numbered in order of first appearance"

@@ -59,14 +59,14 @@ def test_the_order_of_records_and_their_repetition_change_nothing(name: str) -> 
     found = [record for path in cases()[name] for record in records(path)]
     shuffled = found + random.Random(name).sample(found, len(found) // 2)
     random.Random(name).shuffle(shuffled)
-    expected = {group: assemble(group, seen) for group, seen in stored(found).items()}
-    assert {group: assemble(group, seen) for group, seen in stored(shuffled).items()} == expected
+    expected = {group: assemble(seen) for group, seen in stored(found).items()}
+    assert {group: assemble(seen) for group, seen in stored(shuffled).items()} == expected
 
 
 @pytest.mark.parametrize("path", sorted(DATA.glob("*.jsonl.gz")), ids=lambda path: path.name.split(".202")[0])
 def test_no_text_of_prompts_arguments_or_results_is_kept(path: Path) -> None:
     told = repr(kept(records(path)))
-    told += repr([assemble(group, seen) for group, seen in stored(records(path)).items()])
+    told += repr([assemble(seen) for seen in stored(records(path)).values()])
     assert [text for text in TEXTS if text in told] == []
 
 
