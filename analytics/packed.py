@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     import pyarrow as pa
 
-Column = tuple[str, bytes, bytes, bytes]
+Column = tuple[str, bytes, bytes, bytes | memoryview]
 """Kind, NULLs, values, text. `str`: 32-bit places where each text begins and the last one ends, and the texts
 in UTF-8; `int`, `float`: 64 bits; `bool`: a byte; no kind: all are NULL. NULLs are a byte each, 1 for NULL;
-nothing where none is."""
+nothing where none is. A text may be a view of Arrow's, which `marshal` writes as bytes."""
 
 Packed = dict[str, Column]  # by name; all of one length
 
@@ -62,9 +62,10 @@ def unpack(packed: Packed) -> list[tuple[Any, ...]]:
 
 
 def _values(column: Column) -> Sequence[Any]:
-    kind, nulls, values, text = column
+    kind, nulls, values, held = column
     found: list[Any]
     if kind == "str":
+        text = bytes(held)
         bounds = pairwise(memoryview(values).cast("i"))
         if text.isascii():
             letters = text.decode()
@@ -134,5 +135,5 @@ def _of_arrow(column: pa.Array) -> Column:
     if not second:
         return "int", nulls, np.frombuffer(first, np.int64)[here].tobytes(), b""
     bounds = np.frombuffer(first, np.int32)[here.start : here.stop + 1]
-    text = memoryview(second[0])[bounds[0] : bounds[-1]].tobytes() if second[0] is not None else b""
+    text = memoryview(second[0])[bounds[0] : bounds[-1]] if second[0] is not None else b""
     return "str", nulls, (bounds - bounds[0]).tobytes(), text

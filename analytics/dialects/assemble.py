@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 
 from analytics.dialects import sequence, tree
-from analytics.dialects.base import DialectTurn, Source, StoredSeen
+from analytics.dialects.base import LINE, LOG, SPAN, DialectTurn, StoredSeen
 from analytics.dialects.draft import Draft, best
 
 
@@ -15,13 +16,13 @@ def assemble(seen: Sequence[StoredSeen]) -> Sequence[DialectTurn]:
     A session that was written in several ways (logs, spans, a transcript) counts once: by the way that
     knows most of its calls. Of the others only turns are added that it lacks under the same kind of key.
     """
-    by_origin: dict[str, list[StoredSeen]] = {}
+    by_origin: defaultdict[str, list[StoredSeen]] = defaultdict(list)
     for one in seen:
-        by_origin.setdefault(one.origin, []).append(one)
+        by_origin[one.origin].append(one)
     sources = [
-        sequence.drafts(by_origin.get(Source.LINE, ()), promised=True),
-        sequence.drafts(by_origin.get(Source.LOG, ()), promised=False),
-        tree.drafts(by_origin.get(Source.SPAN, ())),
+        sequence.drafts(by_origin[LINE], promised=True),
+        sequence.drafts(by_origin[LOG], promised=False),
+        tree.drafts(by_origin[SPAN]),
     ]
     by_session: dict[str | None, list[list[Draft]]] = {}
     for number, drafts in enumerate(sources):

@@ -106,7 +106,7 @@ def _number(calls: Sequence[DialectCall], began: int | None, promised: bool) -> 
         if call.reply is not None:
             call.batch = batches.setdefault(call.reply, len(batches) + 1)
         if call.start is not None and began is not None:
-            call.offset_ms = max(0, (call.start - began) // 1_000_000)
+            call.offset_ms = (call.start - began) // 1_000_000 if call.start > began else 0
         call.tool_class, call.mutating = TOOLS.get(call.tool or "", UNKNOWN)
     return _BY_GRADE[grade]
 

@@ -34,7 +34,14 @@ def drafts(seen: Sequence[StoredSeen], *, promised: bool) -> list[Draft]:
             one.session = whole.get(one.session, one.session)
     walk = _Walk(promised=promised)
     for place, (_, _, _, _, one) in enumerate(sorted(_happened(kinds)), start=1):
-        walk.take(one, place)
+        if one.kind == "call" or one.kind == "asked":
+            walk.call(one, place)
+        elif one.kind == "result":
+            walk.result(one, place)
+        elif one.kind == "prompt":
+            walk.prompt(one)
+        else:
+            walk.end(one)
     for one in sorted(kinds["node"], key=lambda one: one.id):
         walk.node(one)
     return walk.turns
@@ -74,18 +81,11 @@ class _Walk:
     bearing: dict[Name, list[Draft]] = field(default_factory=dict)  # all that ever had the name
     waiting: dict[tuple[str | None, str], list[DialectCall]] = field(default_factory=dict)  # by call id
 
-    def take(self, one: StoredSeen, place: int) -> None:
-        if one.kind == "call" or one.kind == "asked":
-            self.call(one, place)
-        elif one.kind == "result":
-            self.result(one, place)
-        elif one.kind == "prompt":
-            self.prompt(one)
-        else:
-            draft = self.current(one)
-            if draft is not None:
-                draft.outcome = one.outcome or draft.outcome
-                draft.ended = max(draft.ended or 0, one.at or 0) or None
+    def end(self, one: StoredSeen) -> None:
+        draft = self.current(one)
+        if draft is not None:
+            draft.outcome = one.outcome or draft.outcome
+            draft.ended = max(draft.ended or 0, one.at or 0) or None
 
     def node(self, one: StoredSeen) -> None:
         """What is known of a turn as a whole holds for all turns that bear its key."""
