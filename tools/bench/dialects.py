@@ -1,6 +1,6 @@
 """`turncap load` of what other products write beside `orjson.loads` over the same lines.
 
-    python -m tools.bench.dialects [--megabytes 200] [--runs 3] [--only PRODUCT]
+    python -m tools.bench.dialects [--megabytes 500] [--runs 3] [--only PRODUCT]
 
 The files are made by `tools.bench.products`. Every run is a process of its own, start and end included, and
 the two kinds take turns. A load is the whole path: identities of arguments and results, ledger, natural keys,
@@ -37,7 +37,7 @@ def load(folder: Path, scratch: Path) -> Run:
 def main() -> int:
     """Make the files, measure, print."""
     parser = argparse.ArgumentParser(prog="python -m tools.bench.dialects")
-    parser.add_argument("--megabytes", type=int, default=200)
+    parser.add_argument("--megabytes", type=int, default=500)
     parser.add_argument("--runs", type=int, default=3)
     parser.add_argument("--only", action="append", choices=PRODUCTS, metavar="PRODUCT")
     args = parser.parse_args()
