@@ -12,7 +12,7 @@
 
 `origin` is the kind of record. Keys of `data` are short because there is one such row a record:
 tool, key, result, error, call (its id), start, end, seq, batch, thread, turn, session, whole, agent, model,
-cluster, product, span, parent, trace, role, outcome, nested.
+cluster, product, span, parent, trace, role, outcome.
 """
 
 from __future__ import annotations
