@@ -93,7 +93,8 @@ def blocks(files: Iterable[File], workers: Workers) -> Iterator[Ahead]:
                     yield waiting.popleft()
                 if file.given_up:
                     break
-        hand_over()
+        if together:
+            hand_over()
         yield from waiting
 
 

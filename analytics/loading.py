@@ -26,6 +26,7 @@ from analytics.errors import InputError, is_interrupt
 from analytics.ledger import Ledger, Mark
 from analytics.otlp import UnreadablePieceError, framing, read, streams
 from analytics.otlp.records import Point, Unreadable
+from analytics.paths import GIVE, unreadable
 from analytics.slices import Slice, Writer
 from analytics.warehouse import Warehouse
 from analytics.workers import Workers
@@ -146,7 +147,11 @@ class Loader:
     def _opened(self, paths: Sequence[str]) -> Iterator[File]:
         """Each file, standing behind what earlier loads read of it."""
         for path in paths:
-            with streams.open_content(path) as raw:
+            try:
+                opened = streams.open_content(path)
+            except OSError as error:  # it was there when the load began
+                raise unreadable(path, error, GIVE) from None
+            with opened as raw:
                 mark, content = self._ledger.resume(streams.content_of(raw), path)
                 yield File(path, raw, content, mark, content.position)
 

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import difflib
 import glob
+import os
 from collections.abc import Sequence
+from errno import EACCES
 from pathlib import Path
 
 from analytics.errors import InputError
 
 STDIN = "-"
+GIVE = "give files that you may read, or leave it out"
 # What is never telemetry in a folder: databases, and what a report or a plan of labels wrote beside it.
 _PASSED_OVER = (".duckdb", ".wal", ".html", ".md", ".py", ".parquet", ".png", ".csv", ".toml", ".tmp")
 _REPORT = "report.json"
@@ -19,7 +22,8 @@ def expand(names: Sequence[str]) -> list[str]:
     """Every file that `names` (files, folders with all below them, patterns, `-`) stand for, each once.
 
     Raises:
-        InputError: a name that stands for nothing, with the nearest name there is.
+        InputError: a name that stands for nothing, with the nearest name there is; a file that may not be
+            read.
     """
     found: dict[str, None] = {}
     for name in names:
@@ -38,6 +42,9 @@ def expand(names: Sequence[str]) -> list[str]:
             found.update(dict.fromkeys(one for one in matches if Path(one).is_file()))
         else:
             raise InputError(f"{name}: no such file, folder or pattern{nearest(path)}")
+    for one in found:
+        if one != STDIN and not os.access(one, os.R_OK):
+            raise unreadable(one, PermissionError(EACCES, os.strerror(EACCES)), GIVE)
     return list(found)
 
 

@@ -62,7 +62,6 @@ def built() -> Path:
             [sys.executable, "-m", "build", "--no-isolation", "--outdir", str(wheels), str(ROOT)],
             check=True,
             env={**os.environ, **SWITCH},
-            stdout=subprocess.DEVNULL,
         )
         (wheel,) = wheels.glob("*.whl")
         with zipfile.ZipFile(wheel) as packed:

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import os
 import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
+from typing import IO
 
 import duckdb
 import pytest
 
 from analytics import loading, slices
 from analytics.cli import main
+from analytics.otlp import streams
 from tests.analytics.telemetry import START, Event, log_line, small_turn, span, span_line
 from tests.analytics.test_load import dump, query
 
@@ -129,6 +132,39 @@ def test_a_path_that_stands_for_nothing(
     line = refused(["load", str(tmp_path / "good.jsonl"), str(tmp_path / name), "--db", str(db)], capsys)
     assert says in line
     assert not db.exists(), "nothing is loaded before all names are known to be good"
+
+
+def test_a_file_that_may_not_be_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, closed, db = tmp_path / "good.jsonl", tmp_path / "closed.jsonl", tmp_path / "t.duckdb"
+    for path in (good, closed):
+        path.write_bytes(GOOD)
+    may = os.access  # which says yes to everything where the tests run as root
+    monkeypatch.setattr(os, "access", lambda path, mode: path != str(closed) and may(path, mode))
+    line = refused(["load", str(good), str(closed), "--db", str(db)], capsys)
+    assert line.startswith(f"turncap: {closed}: cannot be read (Permission denied); ")
+    assert not db.exists()
+
+
+def test_a_file_that_goes_away_while_others_are_read(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    good, gone, db = tmp_path / "good.jsonl", tmp_path / "gone.jsonl", tmp_path / "t.duckdb"
+    for path in (good, gone):
+        path.write_bytes(GOOD)
+    opened = streams.open_content
+
+    def opening(path: str) -> IO[bytes]:
+        if path == str(gone):
+            gone.unlink(missing_ok=True)
+        return opened(path)
+
+    monkeypatch.setattr(streams, "open_content", opening)
+    line = refused(["load", str(good), str(gone), "--db", str(db)], capsys)
+    assert line.startswith(f"turncap: {gone}: no such file")
+    assert main(["load", str(good), "--db", str(db)]) == 0
+    assert query(db, "SELECT count(*) FROM turns") == [(1,)]
 
 
 def _of_another_program(path: Path) -> None:
